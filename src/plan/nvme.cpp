@@ -14,7 +14,7 @@ NvmeSettings nvme_settings(const config::Config& config) {
           .endurance_bytes = config.maybe_integer("nvme_endurance")};
 }
 
-std::vector<std::filesystem::path> nvme_directories(std::string_view text, std::string_view where) {
+Directories nvme_directories(std::string_view text, std::string_view where) {
   const auto items = config::parse_list(text);
   if (!items)
     throw Error(Fault::usage, "config.value",
@@ -23,7 +23,7 @@ std::vector<std::filesystem::path> nvme_directories(std::string_view text, std::
   return {items->begin(), items->end()};
 }
 
-std::vector<std::filesystem::path> nvme_directories_of_environment() {
+Directories nvme_directories_of_environment() {
   constexpr const char* kVariable = "FERRY_NVME_PATH";
   return nvme_directories(config::environment_variable(kVariable), kVariable);
 }

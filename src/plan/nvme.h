@@ -11,8 +11,10 @@
 
 namespace ferry {
 
+using Directories = std::vector<std::filesystem::path>;
+
 struct NvmeSettings {
-  std::vector<std::filesystem::path> directories;  ///< one for each drive; empty: no third place
+  Directories directories;  ///< one for each drive; empty: no third place
   /** The most that the run's files may take, all of them together; nullopt: what is free. */
   std::optional<int64_t> memory_bytes;
   /** Bytes that the drives may be written in their life, all of them together; nullopt: not known.
@@ -25,8 +27,8 @@ NvmeSettings nvme_settings(const config::Config& config);
 /** The directories of a value of nvme_path. Error(usage) where one is empty; `where` says who gave
  * it.
  */
-std::vector<std::filesystem::path> nvme_directories(std::string_view text, std::string_view where);
+Directories nvme_directories(std::string_view text, std::string_view where);
 /** Those of FERRY_NVME_PATH, for commands that take no settings. */
-std::vector<std::filesystem::path> nvme_directories_of_environment();
+Directories nvme_directories_of_environment();
 
 }  // namespace ferry

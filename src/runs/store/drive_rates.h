@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "src/plan/nvme.h"
 #include "src/plan/run_plan.h"
 
 namespace ferry {
-
-using Directories = std::vector<std::filesystem::path>;
 
 /** The rates of the drives that these directories lie on, in any order. A profile of a machine that
  * is not here names no drives: its rates stand for any, and nobody looks at the directories. Null

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "tests/offload/nvme/disk_fixture.h"
+#include "tests/offload/nvme/mounted.h"
 
 namespace ferry::test {
 namespace {
@@ -24,28 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
-
-/** A file system in memory at a directory, where the test may mount one. */
-class Mounted {
- public:
-  Mounted(fs::path at, const char* type, const char* options, unsigned long flags = 0)
-      : at_(std::move(at)) {
-    fs::create_directory(at_);
-    is_mounted_ = ::mount("ferry-test", at_.c_str(), type, flags, options) == 0;
-  }
-  ~Mounted() {
-    if (is_mounted_) ::umount2(at_.c_str(), MNT_DETACH);
-  }
-  explicit operator bool() const { return is_mounted_; }
-  fs::path operator/(std::string_view name) const { return at_ / name; }
-  const fs::path& path() const { return at_; }
-
- private:
-  fs::path at_;
-  bool is_mounted_;
-};
-
-constexpr std::string_view kNoMount = "nothing can be mounted here (that takes root)";
 
 class Opening : public DiskTest {};
 

@@ -1,0 +1,120 @@
+#include "src/runs/store/found_stores.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "src/base/error.h"
+#include "src/files/unique_fd.h"
+#include "src/runs/store/store_files.h"
+#include "src/runs/store/store_place.h"
+
+namespace ferry::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+/** A run that cannot be read owns nothing that anybody could tell. */
+std::optional<StorePlace> readable_place_of(const fs::path& run) {
+  try {
+    return store_place_of(run);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool is_in_use(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::string run_in(const fs::path& file) {
+  try {
+    const auto store = store_in(file);
+    return store ? store->run : "";
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+FoundStore found_in(const fs::path& file, const fs::path& owner) {
+  struct stat found {};
+  ::stat(file.c_str(), &found);
+  constexpr int64_t kBlock_bytes = 512;
+  return {.file = file,
+          .run = run_in(file),
+          .n_bytes = found.st_blocks * kBlock_bytes,
+          .owner = owner,
+          .is_in_use = is_in_use(file)};
+}
+
+}  // namespace
+
+std::vector<FoundStore> find_stores(const Directories& directories,
+                                    const std::vector<fs::path>& runs) {
+  std::map<fs::path, fs::path> owners;
+  for (const fs::path& run : runs)
+    if (const auto place = readable_place_of(run))
+      for (const fs::path& file : place->paths())
+        owners[fs::weakly_canonical(file)] = run;
+  std::set<fs::path> files;
+  for (const fs::path& directory : directories) {
+    std::error_code error;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+      if (it->path().extension() == kStoreExtension && it->is_regular_file(error))
+        files.insert(fs::weakly_canonical(it->path()));
+  }
+  std::vector<FoundStore> stores;
+  for (const fs::path& file : files) {
+    const auto owner = owners.find(file);
+    stores.push_back(found_in(file, owner == owners.end() ? fs::path() : owner->second));
+  }
+  return stores;
+}
+
+Directories store_directories_of(const std::vector<fs::path>& runs) {
+  std::set<fs::path> all;
+  for (const fs::path& run : runs)
+    if (const auto place = readable_place_of(run))
+      for (const fs::path& file : place->paths())
+        all.insert(file.parent_path());
+  return {all.begin(), all.end()};
+}
+
+std::vector<fs::path> store_files_of(const fs::path& run) {
+  const auto place = readable_place_of(run);
+  if (!place) return {};
+  std::vector<fs::path> files = place->paths();
+  std::erase_if(files, [](const fs::path& file) {
+    std::error_code error;
+    return !fs::is_regular_file(file, error);
+  });
+  // Another run may have taken the name since, and the first file alone tells.
+  if (files.empty() || files.front() != place->files.front().path) return {};
+  const auto store = store_in(files.front());
+  return store && store->uuid == place->uuid ? files : std::vector<fs::path>{};
+}
+
+void remove_store_files(const std::vector<fs::path>& files) {
+  for (const fs::path& file : files)
+    if (is_in_use(file))
+      throw Error(Fault::usage, "runs.store", fmt::format("'{}' is in use by a run", file.string()),
+                  "`ferry runs ls` shows what runs; stop it first");
+  for (const fs::path& file : files) {
+    std::error_code error;
+    fs::remove(file, error);
+    if (error)
+      throw Error(Fault::machine, "runs.store",
+                  fmt::format("'{}' could not be removed: {}", file.string(), error.message()),
+                  "remove it yourself");
+  }
+}
+
+}  // namespace ferry::runs

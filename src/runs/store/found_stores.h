@@ -1,0 +1,40 @@
+#pragma once
+// The stores that lie in directories of drives, and the runs that they belong to: what `ferry runs
+// stores` shows and `ferry runs delete` removes.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/plan/nvme.h"
+
+namespace ferry::runs {
+
+/** A file of a store. */
+struct FoundStore {
+  std::filesystem::path file;
+  /** The run's id, as the store says; empty: the store begins in another file, or its head is
+   * damaged. */
+  std::string run;
+  int64_t n_bytes = 0;          ///< of the drive
+  std::filesystem::path owner;  ///< the known run that names the file; empty: none does
+  bool is_in_use = false;       ///< by a process now
+};
+
+/** All *.states files in the directories, by path. `runs` are directories of runs; those that
+ * cannot be read own nothing. A directory that is not there has none. */
+std::vector<FoundStore> find_stores(const Directories& directories,
+                                    const std::vector<std::filesystem::path>& runs);
+
+/** The directories in which stores of these runs lie. */
+Directories store_directories_of(const std::vector<std::filesystem::path>& runs);
+
+/** The files of a run's store that are still there and are the run's own. */
+std::vector<std::filesystem::path> store_files_of(const std::filesystem::path& run);
+
+/** Throws Error(usage), and removes none, where a process uses one of them; Error(machine) where
+ * the system refuses. */
+void remove_store_files(const std::vector<std::filesystem::path>& files);
+
+}  // namespace ferry::runs
