@@ -3,6 +3,7 @@
 // doctor` and `ferry bench` start it to measure.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -35,6 +36,7 @@
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
+#include "src/train/prepare/run_store.h"
 
 namespace ferry {
 namespace {
@@ -311,7 +313,9 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
-  auto session = open_session(job, &loaded);
+  RunStore store(directory.filename().string(),
+                 resumed ? runs::store_place_of(resumed->run) : std::nullopt);
+  auto session = open_session(job, store, &loaded);
   run.path = directory;
   open_run(run, job, command.notes, words);
   watch_for_hangs(run.path);
@@ -341,6 +345,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                           ? runs::parent_of(job.model.directory.path())
                           : nlohmann::ordered_json();
   run.directory->set_phase(runs::Phase::preparing, about);
+  store.keep(*session, *run.directory);
   runs::RunIndex().add(run.path);
   try {
     print_start(job, loaded, resumed && resumed->checkpoint, terminal);
@@ -395,21 +400,26 @@ nlohmann::ordered_json to_json(const Evaluation& evaluation, const Data& data) {
   return out;
 }
 
-/** For a model that is only asked, the weights that are not read are said on standard error. */
-std::unique_ptr<Session> open_with_warning(const Job& job) {
-  LoadReport loaded;
-  auto session = open_session(job, &loaded);
-  print_unused(loaded, term::detect_terminal(2));
-  return session;
-}
+/** The session of a model that is only asked. */
+struct AskedModel {
+  RunStore store{fmt::format("asked-{}", ::getpid()), std::nullopt};
+  std::unique_ptr<Session> session;
+
+  /** Weights that are not read are said on standard error. */
+  explicit AskedModel(const Job& job) {
+    LoadReport loaded;
+    session = open_session(job, store, &loaded);
+    print_unused(loaded, term::detect_terminal(2));
+  }
+};
 
 int run_eval(config::CommandLine command) {
   const Job job = prepare(std::move(command.config), {.purpose = Purpose::evaluation});
   start_torch(job.config, job.machine);
-  auto session = open_with_warning(job);
+  const AskedModel asked(job);
   for (const std::string& note : job.notes)
     fmt::print(stderr, "{}\n", note);
-  Evaluation evaluation = evaluate(*session, job.model, job.data);
+  Evaluation evaluation = evaluate(*asked.session, job.model, job.data);
   if (command.wants_json)
     fmt::print("{}\n", to_json(evaluation, job.data).dump());
   else
@@ -421,8 +431,8 @@ int run_predict(config::CommandLine command) {
   const Job job =
       prepare(std::move(command.config), {.purpose = Purpose::prediction, .words = command.words});
   start_torch(job.config, job.machine);
-  auto session = open_with_warning(job);
-  answer(*session, job.model, job.data, [&](const Answer& answer) {
+  const AskedModel asked(job);
+  answer(*asked.session, job.model, job.data, [&](const Answer& answer) {
     const Example example = job.data.eval.example(answer.example);
     print(command.wants_json ? answer_line(example, answer.predicted) : answer.words + "\n");
   });
@@ -433,12 +443,12 @@ int run_predict(config::CommandLine command) {
 int run_generate(config::CommandLine command) {
   const Job job = prepare_generation(std::move(command.config), command.words);
   start_torch(job.config, job.machine);
-  auto session = open_with_warning(job);
+  const AskedModel asked(job);
   for (const std::string& note : job.notes)
     log_line(note);
   const bool streams = job.generation.n_prompts() == 1 && !command.wants_json;
   generate_unless(
-      *session, job, [] { return true; }, streams ? TakeText(print) : TakeText(),
+      *asked.session, job, [] { return true; }, streams ? TakeText(print) : TakeText(),
       [&](const Prompt& prompt, const Generated& generated) {
         if (command.wants_json)
           print(to_json(prompt, generated).line());

@@ -12,6 +12,7 @@
 
 #include "models/bert/bert_table.h"
 #include "models/family.h"
+#include "offload/nvme/open_disk.h"
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/state/weights.h"
@@ -164,7 +165,12 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   shape.state_piece_elements = 16 << 10;  // several pieces a block
   Layout layout = make_layout(shape);
   SessionOptions options;
-  options.drive = {.files = {placement.drive_files.begin(), placement.drive_files.end()},
+  std::unique_ptr<FileDisk> disk;  // outlives the session
+  options.drive = {.open = [&](int64_t n_bytes, std::span<std::byte> window) -> Disk& {
+                     disk = open_disk({placement.drive_files.begin(), placement.drive_files.end()},
+                                      n_bytes, {.window = window});
+                     return *disk;
+                   },
                    .run = "toy"};
   options.device = placement.device;
   options.simulated = {.mode = placement.mode,

@@ -10,6 +10,7 @@ namespace {
 /** The slots through which states pass: the drive may know them beforehand. */
 std::span<std::byte> window_of(const RunMemory& memory) {
   const std::vector<RegionId>& slots = memory.layout().state_slots;
+  if (slots.empty()) return {};  // weights alone
   const auto slot_bytes = memory.layout().region(slots.front()).n_bytes;
   return {memory.at(slots.front()), slots.size() * static_cast<size_t>(slot_bytes)};
 }
@@ -26,17 +27,14 @@ DriveStates::DriveStates(const StepShape& shape,
                          const DriveOptions& options) {
   std::vector<StoredSegment> segments = StateStore::segments_of(shape);
   if (segments.empty()) return;
-  FERRY_CHECK(!options.files.empty(), "states on a drive, but no file for them");
-  DiskOptions disk = options.disk;
-  disk.must_exist = !options.uuid.empty();
-  disk.window = window_of(memory);
+  FERRY_CHECK(options.open, "states on a drive, and nobody who opens it");
   const auto fault = StoreLayout::fault_in(segments, options.n_kept);
   FERRY_CHECK(!fault, "{}", *fault);
-  disk_ = open_disk(options.files, StoreLayout(segments, options.n_kept).n_bytes(), disk);
+  Disk& disk = options.open(StoreLayout(segments, options.n_kept).n_bytes(), window_of(memory));
   std::string uuid = options.uuid;
   if (uuid.empty())
-    uuid = ExtentStore::create(*disk_, std::move(segments), options.n_kept, options.run);
-  extents_.emplace(*disk_, StoreIdentity{.run = options.run, .uuid = uuid});
+    uuid = ExtentStore::create(disk, std::move(segments), options.n_kept, options.run);
+  extents_.emplace(disk, StoreIdentity{.run = options.run, .uuid = uuid});
   states_.emplace(shape, *extents_);
 }
 

@@ -1,42 +1,39 @@
 #pragma once
-// The states that a session keeps on a drive: its disk, its store, and who knows which block is
-// where. Nothing where the step's shape has none there.
+// The states that a session keeps on a drive: the store, and who knows which block is where.
+// Nothing where the step's shape has none there.
 
-#include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "offload/executor/run_memory.h"
-#include "offload/nvme/open_disk.h"
+#include "offload/nvme/disk.h"
 #include "offload/store/state_store.h"
 
 namespace ferry {
 
-/** The store of a run's states on a drive. */
+/** The store of a session's states on a drive. */
 struct DriveOptions {
-  /** One file, or one on each of several drives, in the order in which they share the bytes. */
-  std::vector<std::filesystem::path> files;
-  int n_kept = 0;    ///< checkpoints that it has room for, where it is made
+  /** Opens the disk that the store lies on, of n_bytes at least; the slots of the window are what
+   * it reads and writes most. Called once, where the shape has states on a drive; the disk outlives
+   * the session. */
+  std::function<Disk&(int64_t n_bytes, std::span<std::byte> window)> open;
+  int n_kept = 0;    ///< checkpoints that the store has room for, where it is made
   std::string run;   ///< the run's id
   std::string uuid;  ///< of the store that is there; empty: one is made
-  DiskOptions disk;
 };
 
 class DriveStates {
  public:
   /** Opens or makes the store where the shape has states on a drive. Shape and memory outlive it.
-   * Throws as open_disk(), ExtentStore::create() and ExtentStore(). */
+   * Throws as `open`, ExtentStore::create() and ExtentStore(). */
   DriveStates(const StepShape& shape, const RunMemory& memory, const DriveOptions& options);
 
   /** Null where no states live on a drive. */
   StateStore* store() { return states_ ? &*states_ : nullptr; }
-  const FileDisk* disk() const { return disk_.get(); }
 
  private:
-  std::unique_ptr<FileDisk> disk_;
   std::optional<ExtentStore> extents_;
   std::optional<StateStore> states_;
 };

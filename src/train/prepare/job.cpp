@@ -12,6 +12,7 @@
 #include "src/plan/run_plan.h"
 #include "src/service/texts/model_files.h"
 #include "src/train/evaluate/best_model.h"
+#include "src/train/prepare/run_store.h"
 
 namespace ferry {
 namespace {
@@ -206,7 +207,7 @@ Job prepare(config::Config config, const JobRequest& request) {
   return job;
 }
 
-std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
+std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadReport* report) {
   const auto& config = job.config;
   const ModelTable& table = job.model.table;
   SessionOptions options;
@@ -217,6 +218,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
       static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
   options.loss = job.data.task->loss();
   options.seed = job.data.seed;
+  options.drive = store.options(job);
   options.generation = generation_shape(shape_of(job.generation), job.plan.largest);
   if (job.plan.shape.trains) {
     options.overlap = config.flag("optimizer_overlap");

@@ -23,6 +23,8 @@
 
 namespace ferry {
 
+class RunStore;
+
 /** The model: where it comes from, and its tensors with the task's head. Weights that its directory
  * lacks are drawn. */
 struct Model {
@@ -59,7 +61,9 @@ struct JobRequest {
 Job prepare(config::Config config, const JobRequest& request);
 
 /** The engine of a job: memory, device and weights as the plan says; weights not where a
- * checkpoint's come later. The job outlives it. */
-std::unique_ptr<Session> open_session(const Job& job, LoadReport* report = nullptr);
+ * checkpoint's come later. The job and the store outlive it. */
+std::unique_ptr<Session> open_session(const Job& job,
+                                      RunStore& store,
+                                      LoadReport* report = nullptr);
 
 }  // namespace ferry
