@@ -244,7 +244,8 @@ void Executor::submit(const ReadyList& list, size_t i) {
   for (int before : action.after)
     device_.wait(action.queue, event(static_cast<size_t>(before)));
   for (int b : action.after_update)
-    device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
+    device_.wait(action.queue,
+                 (layout_.block(b).reads_weights ? sent_ : updated_)[static_cast<size_t>(b)]);
   if (action.after_commit) device_.wait(action.queue, committed_);
   if (is_update(action)) {
     const bool waits = is_saving();

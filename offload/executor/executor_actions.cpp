@@ -139,7 +139,9 @@ void Executor::prepare_pieces(int b) {
       const int64_t begin = std::max(t.offset, piece_begin),
                     end = std::min(t.offset + t.n_elements, piece_end);
       if (begin >= end) continue;
-      std::byte* weights = address_of(b, Segment::weights, begin);
+      // In the slot, where a drive has them.
+      std::byte* weights =
+          layout_.block(b).reads_weights ? nullptr : address_of(b, Segment::weights, begin);
       const bool is_master = shape_.weights_are_master();
       update.parts.push_back(
           {.tensor_offset = t.offset, .group = t.group, .begin = begin - piece_begin});
@@ -182,6 +184,9 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
       break;
     case Verb::update:
       update(action, updates);
+      break;
+    case Verb::read_weights:
+      store_->read_weights(action.block, at<std::byte>(action.writes.front()));
       break;
     case Verb::fetch_states:
       fetch_states(action);
@@ -304,7 +309,9 @@ void Executor::update_piece(const Action& action, const Updates& updates) {
     const auto exponents = [&](const ByteRange& all) {
       return reinterpret_cast<uint8_t*>(slot) + all.offset + part.begin / simd::kStateBlock;
     };
-    if (!shape_.weights_are_master()) tensor.master = at(Segment::master);
+    const bool are_weights_here = layout_.block(action.block).reads_weights;
+    if (!shape_.weights_are_master() || are_weights_here) tensor.master = at(Segment::master);
+    if (!shape_.weights_are_master() && are_weights_here) tensor.weights = at(Segment::weights);
     tensor.m = at(Segment::adam_m);
     tensor.v = at(Segment::adam_v);
     if (shape_.states == simd::StateType::block8) {
@@ -315,7 +322,7 @@ void Executor::update_piece(const Action& action, const Updates& updates) {
     tensor.noise_key = simd::noise_key(tensor.step, action.block, part.tensor_offset);
   }
   math_of(action.queue).adamw(update.tensors);
-  if (record.weights.n_bytes > 0)
+  if (record.weights.n_bytes > 0 && !layout_.block(action.block).reads_weights)
     std::memcpy(slot + record.weights.offset,
                 address_of(action.block, Segment::weights, record.begin),
                 static_cast<size_t>(record.weights.n_bytes));

@@ -74,8 +74,10 @@ std::vector<HostCopy> BlockStates::parts_of(const StatePiece& piece) const {
 void BlockStates::read_from_drive(const StatePiece& piece) {
   if (!is_split(piece)) return window_->read(block_, piece.segment, piece.offset_bytes, piece.to);
   const auto high = piece.to.first(piece.to.size() / 2), low = piece.to.last(piece.to.size() / 2);
-  const std::byte* weights = memory_.segment(block_, Segment::weights);
-  std::memcpy(high.data(), weights + piece.offset_bytes / 2, high.size());
+  if (const std::byte* weights = memory_.segment(block_, Segment::weights))
+    std::memcpy(high.data(), weights + piece.offset_bytes / 2, high.size());
+  else
+    window_->read(block_, Segment::weights, piece.offset_bytes / 2, high);
   window_->read(block_, piece.segment, piece.offset_bytes / 2, low);
 }
 

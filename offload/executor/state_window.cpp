@@ -37,7 +37,7 @@ void StateWindow::hold(int block, int piece) {
 void StateWindow::put_back() {
   if (block_ < 0 || !std::exchange(is_changed_, false)) return;
   const StateRecord record = state_record(shape_, block_, piece_);
-  if (record.weights.n_bytes > 0)
+  if (record.weights.n_bytes > 0 && !are_weights_on_drive(block_))
     std::memcpy(slot_ + record.weights.offset, weights_of(block_, record),
                 static_cast<size_t>(record.weights.n_bytes));
   store_.write(block_, piece_, slot_);
@@ -88,8 +88,9 @@ void StateWindow::write(int block,
 void StateWindow::finish_writes() {
   put_back();
   for (int b = 0; b < shape_.n_blocks(); ++b)
-    for (int piece = 0; piece < shape_.n_state_pieces(b); ++piece) {
-      if (store_.has(b, piece) && !stores_weights(shape_, b)) continue;
+    for (int piece = 0; piece < n_drive_pieces(shape_, b); ++piece) {
+      const bool has_copy = stores_weights(shape_, b) && !are_weights_on_drive(b);
+      if (store_.has(b, piece) && !has_copy) continue;
       hold(b, piece);
       is_changed_ = true;
       put_back();
@@ -100,7 +101,7 @@ void StateWindow::finish_writes() {
 void StateWindow::restore_weights() {
   forget();
   for (int b = 0; b < shape_.n_blocks(); ++b)
-    for (int piece = 0; piece < shape_.n_state_pieces(b); ++piece) {
+    for (int piece = 0; piece < shape_.n_state_pieces(b) && !are_weights_on_drive(b); ++piece) {
       hold(b, piece);
       const StateRecord record = state_record(shape_, b, piece);
       std::byte* weights = weights_of(b, record);

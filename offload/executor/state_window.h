@@ -31,6 +31,7 @@ class StateWindow {
   /** Makes a piece the one in the window; `is_read`: its bytes are wanted. */
   void hold(int block, int piece);
   void put_back();
+  bool are_weights_on_drive(int block) const { return memory_.layout().block(block).reads_weights; }
   std::byte* weights_of(int block, const StateRecord& record) const;
   /** Calls `each` with the window's part and the count from the start of each range of bytes. */
   template <class Each>

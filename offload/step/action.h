@@ -49,19 +49,20 @@ enum class Verb : uint8_t {
   square_sum,  ///< norm parts of the final sum
   decide,      ///< norm, clip factor, skip or go
   update,      ///< AdamW of a block, or of a piece of one whose states live on a drive
-  // Between a drive and a slot of the host.
+  // Between a drive and the host.
+  read_weights,  ///< a block's weights into a window of the host, or into a slot that lies there
   fetch_states,  ///< the states of a piece
   send_states,   ///< and back, beside what was there: nothing where the update changed nothing
   commit,        ///< makes what was sent the states that survive a power cut
 };
-inline constexpr int kVerbs = 19;
+inline constexpr int kVerbs = 20;
 std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
 }
 /** True of what may go on under the passes of the next step. */
 constexpr bool ends_later(Verb verb) {
-  return verb >= Verb::update;
+  return verb >= Verb::update && verb != Verb::read_weights;
 }
 
 /** The use that an action has for some bytes. */

@@ -232,7 +232,7 @@ void GradientActions::fetch_next_piece() {
   const auto [b, piece] = pieces_[n_fetched_];
   Action fetch{.verb = Verb::fetch_states, .queue = QueueId::nvme_read, .block = b, .piece = piece};
   const RegionId slot = layout_.state_slots[n_fetched_ % layout_.state_slots.size()];
-  put(fetch.writes, slot, 0, state_record(shape_, b, piece).states_bytes, Role::states);
+  put(fetch.writes, slot, 0, state_record(shape_, b, piece).update_bytes, Role::states);
   fetch.after_commit = n_fetched_ == 0;
   ++n_fetched_;
   draft_.add(std::move(fetch));
@@ -256,10 +256,12 @@ void GradientActions::update_piece(int b, int piece, RegionId slot) {
   Action update = update_of(b);
   update.piece = piece;
   of_segment(update.reads, Segment::grads, Role::grads);
-  put(update.reads, slot, 0, record.states_bytes, Role::states);
+  put(update.reads, slot, 0, record.update_bytes, Role::states);
   put(update.writes, slot, 0, record.n_bytes, Role::states);
-  of_segment(update.writes, Segment::weights, Role::weights);
-  if (stores_weights(shape_, b)) of_segment(update.reads, Segment::weights, Role::weights);
+  if (!block(b).reads_weights) {
+    of_segment(update.writes, Segment::weights, Role::weights);
+    if (stores_weights(shape_, b)) of_segment(update.reads, Segment::weights, Role::weights);
+  }
   Action send{.verb = Verb::send_states, .queue = QueueId::nvme_write, .block = b, .piece = piece};
   put(send.reads, slot, 0, record.n_bytes, Role::states);
   draft_.release(send, slot);

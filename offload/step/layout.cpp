@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "offload/step/state_pieces.h"
 #include "offload/step/values/value_homes.h"
@@ -35,7 +36,7 @@ class LayoutMaker {
 
   void go() {
     decide();
-    state_slots();  // first in their place, as a drive wants addresses
+    drive_slots();  // first in their place, as a drive wants addresses
     segments();
     slots();
     saved();
@@ -101,15 +102,18 @@ class LayoutMaker {
     for (int b = shape_.n_blocks(); b-- > 0;) {
       BlockLayout& out = out_.blocks[static_cast<size_t>(b)];
       out.is_trained = shape_.is_trained(b);
-      out.streams = block(b).place.weights == Place::host;
+      out.reads_weights = block(b).place.weights == Place::nvme;
+      out.streams = block(b).place.weights == Place::host || out.reads_weights;
       out.updates_on_host = block(b).place.updates() == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
-      FERRY_CHECK(
-          block(b).place.updates() == block(b).place.grads && block(b).place.grads != Place::nvme &&
-              block(b).place.weights != Place::nvme && (!out.streams || out.updates_on_host),
-          "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
-          name_of(block(b).place.weights), name_of(block(b).place.states),
-          name_of(block(b).place.grads));
+      FERRY_CHECK(block(b).place.updates() == block(b).place.grads &&
+                      block(b).place.grads != Place::nvme &&
+                      (!out.reads_weights || !out.is_trained || out.n_state_pieces > 0) &&
+                      (!out.reads_weights || block(b).borrowed.empty()) &&
+                      (!out.streams || out.updates_on_host || shape_.computes_on_host),
+                  "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
+                  name_of(block(b).place.weights), name_of(block(b).place.states),
+                  name_of(block(b).place.grads));
       out.has_grads |= out.is_trained;
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
@@ -135,7 +139,7 @@ class LayoutMaker {
     const bool is_weights =
         s == Segment::weights || (s == Segment::master && shape_.weights_are_master());
     if (!is_weights) return block(b).place.states;
-    if (!decided(b).is_trained) return block(b).place.weights;
+    if (!decided(b).is_trained || decided(b).reads_weights) return block(b).place.weights;
     return block(b).place.updates();
   }
   /** The device keeps the block's weights, and its own or some that it borrows are updated on the
@@ -149,18 +153,42 @@ class LayoutMaker {
            std::ranges::any_of(block(b).borrowed, is_elsewhere, &BorrowedExtent::block);
   }
 
-  void state_slots() {
+  /** Memory that a drive reads and writes. */
+  void drive_slots() {
     const int64_t n_bytes = state_slot_bytes(shape_);
     if (n_bytes == 0) return;
-    Place place = Place::nvme;
+    const Place place = shape_.computes_on_host ? Place::device : Place::host;
+    int64_t weights = 0;
+    bool has_states = false;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      if (decided(b).n_state_pieces == 0) continue;
-      FERRY_CHECK(place == Place::nvme || place == block(b).place.updates(),
-                  "states of a drive are updated in two places");
-      place = block(b).place.updates();
+      FERRY_CHECK(decided(b).n_state_pieces == 0 || place == block(b).place.updates(),
+                  "{} has states on a drive that are updated on {}", block(b).name,
+                  name_of(block(b).place.updates()));
+      has_states |= decided(b).n_state_pieces > 0;
+      weights = std::max(weights, drive_weights_bytes(shape_, b));
     }
-    add_each(out_.state_slots, shape_.n_state_slots, Tag::staging, place, "state slot", n_bytes);
+    if (has_states)
+      add_each(out_.state_slots, shape_.n_state_slots, Tag::staging, place, "state slot", n_bytes);
     out_.state_window = add(Tag::staging, place, {"state window"}, n_bytes);
+    if (weights == 0) return;
+    if (shape_.computes_on_host)
+      weight_slots(weights);
+    else
+      add_each(out_.weight_windows, shape_.n_weight_windows, Tag::staging, Place::host,
+               "weight window", weights);
+  }
+  /** Slots of so many bytes at least. */
+  void weight_slots(int64_t n_bytes) {
+    if (std::exchange(has_weight_slots_, true)) return;
+    const bool are_read_to = n_bytes > 0;
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (decided(b).streams)
+        n_bytes = std::max(
+            n_bytes, decided(b).n_slot_elements * static_cast<int64_t>(size_of(shape_.compute)));
+    if (are_read_to) n_bytes = round_up(n_bytes, kDrivePage_bytes);
+    if (n_bytes > 0)
+      add_each(out_.weight_slots, shape_.n_weight_slots, Tag::slots, Place::device, "weight slot",
+               n_bytes);
   }
 
   void segments() {
@@ -193,13 +221,12 @@ class LayoutMaker {
 
   void slots() {
     const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-    int64_t weights = 0, grads_host = 0, temp = 0;
+    int64_t grads_host = 0, temp = 0;
     bool staged = false;
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
-      if (of.streams) weights = std::max(weights, of.n_slot_elements * compute_bytes);
       if (of.updates_on_host && of.has_grads) {
         const auto sum_bytes = static_cast<int64_t>(size_of(of.grad_type));
         grads_host = std::max(grads_host, n * (vertical ? sum_bytes : compute_bytes));
@@ -207,9 +234,7 @@ class LayoutMaker {
       }
       if (of.sums_on_device) temp = std::max(temp, n * compute_bytes);
     }
-    if (weights > 0)
-      add_each(out_.weight_slots, shape_.n_weight_slots, Tag::slots, Place::device, "weight slot",
-               weights);
+    weight_slots(0);
     if (!shape_.trains) return;
     if (grads_host > 0)
       add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, Place::device, "gradient slot",
@@ -323,6 +348,7 @@ class LayoutMaker {
   }
 
   const StepShape& shape_;
+  bool has_weight_slots_ = false;
   int64_t saved_states_bytes_ = 0, frozen_bytes_ = 0, save_buffer_bytes_ = 0;
   Layout out_;
 };

@@ -33,8 +33,9 @@ struct BlockLayout {
   /** A slot of the block's own for weights that stay on the device while the host updates them;
    * laid out as any weight slot. -1: passes read the segment or a slot. */
   RegionId own_slot = -1;
-  bool streams = false;    ///< its weights go through weight slots
-  int n_state_pieces = 0;  ///< of states on a drive; 0: they do not live there
+  bool streams = false;        ///< its weights go through weight slots
+  int n_state_pieces = 0;      ///< of states on a drive; 0: they do not live there
+  bool reads_weights = false;  ///< from a drive, into weight slots
   bool updates_on_host = false;
   bool is_trained = false;
   bool has_grads = false;
@@ -57,6 +58,7 @@ struct Layout {
   std::vector<RegionId> state_slots;  ///< states of a drive on their way, where they are updated
   /** The same between steps and for checkpoints, beside a step's slots. */
   RegionId state_window = -1;
+  std::vector<RegionId> weight_windows;  ///< host: blocks' weights on their way from a drive
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host

@@ -8,6 +8,7 @@
 #include "offload/step/list_draft.h"
 #include "offload/step/passes.h"
 #include "offload/step/slot_pool.h"
+#include "offload/step/state_pieces.h"
 #include "offload/step/values/value_slots.h"
 #include "src/base/error.h"
 
@@ -105,8 +106,29 @@ class ListMaker {
     const auto [slot, evicted] = weights_.take(b, pass_number());
     const RegionId at = weights_.region(slot);
     if (evicted >= 0) draft_.release_after_last_use(at);
-    fetch_weights(b, at, is_vertical_ ? -1 : pass().micro);
+    const int micro = is_vertical_ ? -1 : pass().micro;
+    if (!block(b).reads_weights)
+      fetch_weights(b, at, micro);
+    else if (shape_.computes_on_host)
+      read_weights(b, at, micro);
+    else
+      read_and_fetch_weights(b, at, micro);
     return at;
+  }
+  void read_weights(int b, RegionId to, int micro) {
+    Action read{
+        .verb = Verb::read_weights, .queue = QueueId::nvme_read, .block = b, .micro = micro};
+    put(read.writes, to, 0, drive_weights_bytes(shape_, b), Role::moved);
+    follow_updates(b, read);
+    draft_.add(std::move(read));
+  }
+  void read_and_fetch_weights(int b, RegionId at, int micro) {
+    const RegionId window = layout_.weight_windows[n_read_++ % layout_.weight_windows.size()];
+    read_weights(b, window, micro);
+    const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
+    draft_.add_move(
+        {.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b, .micro = micro},
+        {window, 0, n_bytes}, {at, 0, n_bytes}, window);
   }
   void fetch_weights(int b, RegionId at, int micro) {
     Action fetch{.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b, .micro = micro};
@@ -118,13 +140,16 @@ class ListMaker {
       put(fetch.writes, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
           Role::moved);
     });
-    if (!fetched_before_[static_cast<size_t>(b)]) {  // later fetches follow this one
-      fetched_before_[static_cast<size_t>(b)] = true;
-      fetch.after_update.push_back(b);
-      for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
-        fetch.after_update.push_back(borrowed.block);
-    }
+    follow_updates(b, fetch);
     draft_.add(std::move(fetch));
+  }
+  /** The first fetch of a list; later ones follow it. */
+  void follow_updates(int b, Action& fetch) {
+    if (fetched_before_[static_cast<size_t>(b)]) return;
+    fetched_before_[static_cast<size_t>(b)] = true;
+    fetch.after_update.push_back(b);
+    for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
+      fetch.after_update.push_back(borrowed.block);
   }
 
   // ---- Values between blocks
@@ -330,8 +355,9 @@ class ListMaker {
   std::vector<BlockPass> passes_;
   size_t t_ = 0;  ///< the pass that is being listed
   ListDraft draft_;
-  SlotPool weights_;  ///< holds blocks
-  SlotPool saved_;    ///< holds passes
+  SlotPool weights_;   ///< holds blocks
+  size_t n_read_ = 0;  ///< of weights from a drive
+  SlotPool saved_;     ///< holds passes
   ValueSlots values_;
   std::vector<bool> fetched_before_;  ///< by block
 };

@@ -5,47 +5,80 @@
 #include "src/base/bytes.h"
 
 namespace ferry {
-namespace {
-
-constexpr int64_t kDrivePage_bytes = 4096;
-
-}  // namespace
+const ByteRange& StateRecord::part(Segment segment) const {
+  switch (segment) {
+    case Segment::adam_m:
+      return adam_m;
+    case Segment::adam_v:
+      return adam_v;
+    case Segment::master:
+      if (master.n_bytes > 0) return master;
+      [[fallthrough]];
+    default:
+      return weights;
+  }
+}
 
 StateRecord state_record(const StepShape& shape, int block, int piece) {
+  const BlockShape& its = shape.blocks[static_cast<size_t>(block)];
   StateRecord record;
   record.begin = piece * shape.state_piece_elements;
-  record.n_elements =
-      std::min(shape.state_piece_elements,
-               shape.blocks[static_cast<size_t>(block)].n_trained_elements - record.begin);
+  const auto up_to = [&](int64_t n_elements) {
+    return std::clamp<int64_t>(n_elements - record.begin, 0, shape.state_piece_elements);
+  };
+  if (shape.n_state_pieces(block) > 0) record.n_elements = up_to(its.n_trained_elements);
   const auto add = [&](int64_t n_bytes) {
     const ByteRange part = {record.n_bytes, n_bytes};
     record.n_bytes += round_up(n_bytes, kDrivePage_bytes);
     return part;
   };
-  const auto elements_of = [&](Segment segment) {
-    return add(element_bytes(shape, block, segment, 0, record.n_elements).n_bytes);
+  const auto elements_of = [&](Segment segment, int64_t n_elements) {
+    return add(element_bytes(shape, block, segment, 0, n_elements).n_bytes);
   };
-  if (!shape.weights_are_master()) record.master = elements_of(Segment::master);
-  const int64_t n_exponents =
-      shape.states == simd::StateType::block8 ? simd::state_blocks(record.n_elements) : 0;
-  record.adam_m = elements_of(Segment::adam_m);
-  record.m_exponents = add(n_exponents);
-  record.adam_v = elements_of(Segment::adam_v);
-  record.v_exponents = add(n_exponents);
-  record.states_bytes = record.n_bytes;
-  if (stores_weights(shape, block)) record.weights = elements_of(Segment::weights);
+  if (record.n_elements > 0) {
+    if (!shape.weights_are_master())
+      record.master = elements_of(Segment::master, record.n_elements);
+    const int64_t n_exponents =
+        shape.states == simd::StateType::block8 ? simd::state_blocks(record.n_elements) : 0;
+    record.adam_m = elements_of(Segment::adam_m, record.n_elements);
+    record.m_exponents = add(n_exponents);
+    record.adam_v = elements_of(Segment::adam_v, record.n_elements);
+    record.v_exponents = add(n_exponents);
+  }
+  record.states_bytes = record.update_bytes = record.n_bytes;
+  if (!stores_weights(shape, block)) return record;
+  const bool are_on_drive = its.place.weights == Place::nvme;
+  const int64_t n_weights = are_on_drive ? up_to(its.n_elements) : record.n_elements;
+  record.weights = elements_of(Segment::weights, n_weights);
+  // The update works in the slot, where frozen weights have to stay what they were.
+  const bool has_more = n_weights > record.n_elements;
+  if (are_on_drive && (shape.weights_are_master() || shape.split_master || has_more))
+    record.update_bytes = record.n_bytes;
   return record;
 }
 
 int64_t state_slot_bytes(const StepShape& shape) {
   int64_t most = 0;
   for (int b = 0; b < shape.n_blocks(); ++b)  // a block's first piece is its largest
-    if (shape.n_state_pieces(b) > 0) most = std::max(most, state_record(shape, b, 0).n_bytes);
+    if (n_drive_pieces(shape, b) > 0) most = std::max(most, state_record(shape, b, 0).n_bytes);
   return most;
 }
 
+int n_drive_pieces(const StepShape& shape, int block) {
+  return std::max(shape.n_state_pieces(block), shape.n_weight_pieces(block));
+}
+
 bool stores_weights(const StepShape& shape, int block) {
-  return shape.n_state_pieces(block) > 0 && (shape.weights_are_master() || shape.split_master);
+  return shape.n_weight_pieces(block) > 0 ||
+         (shape.n_state_pieces(block) > 0 && (shape.weights_are_master() || shape.split_master));
+}
+
+int64_t drive_weights_bytes(const StepShape& shape, int block) {
+  const int last = shape.n_weight_pieces(block) - 1;
+  if (last < 0) return 0;
+  const StateRecord record = state_record(shape, block, last);
+  return element_bytes(shape, block, Segment::weights, record.begin, 0).offset +
+         round_up(record.weights.n_bytes, kDrivePage_bytes);
 }
 
 }  // namespace ferry

@@ -44,6 +44,12 @@ int StepShape::n_state_pieces(int block) const {
   return static_cast<int>((b.n_trained_elements + state_piece_elements - 1) / state_piece_elements);
 }
 
+int StepShape::n_weight_pieces(int block) const {
+  const BlockShape& b = blocks[static_cast<size_t>(block)];
+  if (b.place.weights != Place::nvme) return 0;
+  return static_cast<int>((b.n_elements + state_piece_elements - 1) / state_piece_elements);
+}
+
 bool StepShape::tied(int block) const {
   for (int user = 0; user < n_blocks(); ++user) {
     const auto n_borrowed = static_cast<int>(blocks[static_cast<size_t>(user)].borrowed.size());

@@ -69,8 +69,9 @@ struct BlockValues {
 
 /** The places of a block's bytes. */
 struct BlockPlacement {
-  Place weights =
-      Place::device;  ///< passes find them there; host: in a slot that is filled from there
+  /** Passes find them there; host and nvme: in a slot that is filled from there. Weights of a
+   * trained block lie on a drive where its states do, too. */
+  Place weights = Place::device;
   /** Master and Adam states: the block is updated there; nvme: where its gradients are, piece by
    * piece. */
   Place states = Place::device;
@@ -144,8 +145,11 @@ struct StepShape {
   /** States that live on a drive pass through slots of the host, a piece of so many elements in
    * each: a multiple of simd::kStateBlock. */
   int64_t state_piece_elements = 16 << 20;
-  int n_state_slots = 4;  ///< one is read, one updated, one written, and one waits
-  bool trains = true;     ///< false: forward only, no gradients or states
+  int n_state_slots = 4;     ///< one is read, one updated, one written, and one waits
+  int n_weight_windows = 2;  ///< in the host's memory, for blocks of weights that a drive has
+  /** The device's memory is the host's own: a drive reads into it. */
+  bool computes_on_host = false;
+  bool trains = true;  ///< false: forward only, no gradients or states
 
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */
@@ -164,6 +168,8 @@ struct StepShape {
   bool tied(int block) const;
   /** Pieces of the block's states on a drive; 0: they do not live there. */
   int n_state_pieces(int block) const;
+  /** Pieces of the block's weights on a drive: the same elements, and frozen ones behind them. */
+  int n_weight_pieces(int block) const;
   bool grads_fp32(int block) const {
     return compute == DType::f32 || n_micro_max > 1 || tied(block);
   }

@@ -12,7 +12,7 @@ namespace {
 template <class Each>
 void for_pieces(const StepShape& shape, Each&& each) {
   for (int b = 0; b < shape.n_blocks(); ++b)
-    for (int piece = 0; piece < shape.n_state_pieces(b); ++piece)
+    for (int piece = 0; piece < n_drive_pieces(shape, b); ++piece)
       each(b, piece, state_record(shape, b, piece));
 }
 
@@ -20,17 +20,13 @@ int64_t weights_bytes(const StateRecord& record) {
   return record.n_bytes - record.states_bytes;
 }
 
-template <class Byte>
-std::span<Byte> part(Byte* slot, int64_t offset, int64_t n_bytes) {
-  return {slot + offset, static_cast<size_t>(n_bytes)};
-}
-
 }  // namespace
 
 std::vector<StoredSegment> StateStore::segments_of(const StepShape& shape) {
   std::vector<StoredSegment> segments;
   for_pieces(shape, [&](int b, int piece, const StateRecord& record) {
-    segments.push_back({b, fmt::format("states.{}", piece), record.states_bytes});
+    if (record.states_bytes > 0)
+      segments.push_back({b, fmt::format("states.{}", piece), record.states_bytes});
     if (weights_bytes(record) > 0)
       segments.push_back({b, fmt::format("weights.{}", piece), weights_bytes(record)});
   });
@@ -38,7 +34,7 @@ std::vector<StoredSegment> StateStore::segments_of(const StepShape& shape) {
 }
 
 StateStore::StateStore(const StepShape& shape, ExtentStore& extents)
-    : extents_(extents), pieces_(shape.blocks.size()) {
+    : shape_(shape), extents_(extents), pieces_(shape.blocks.size()) {
   const std::vector<StoredSegment> segments = segments_of(shape);
   FERRY_CHECK(std::ssize(segments) == extents.layout().n_segments(), "{} segments in a store of {}",
               segments.size(), extents.layout().n_segments());
@@ -53,7 +49,7 @@ StateStore::StateStore(const StepShape& shape, ExtentStore& extents)
   SegmentId next = 0;
   for_pieces(shape, [&](int b, int, const StateRecord& record) {
     Piece piece = {.record = record};
-    piece.states = next++;
+    if (record.states_bytes > 0) piece.states = next++;
     if (weights_bytes(record) > 0) piece.weights = next++;
     pieces_[static_cast<size_t>(b)].push_back(piece);
   });
@@ -61,28 +57,43 @@ StateStore::StateStore(const StepShape& shape, ExtentStore& extents)
 
 bool StateStore::has(int block, int piece) const {
   const Piece& its = piece_of(block, piece);
-  return extents_.is_written(its.states) && (its.weights < 0 || extents_.is_written(its.weights));
+  return (its.states < 0 || extents_.is_written(its.states)) &&
+         (its.weights < 0 || extents_.is_written(its.weights));
+}
+
+void StateStore::read_part(SegmentId segment, std::byte* to, int64_t n_bytes) const {
+  if (segment >= 0)
+    extents_.read_segment(extents_.newest(), segment, {to, static_cast<size_t>(n_bytes)});
 }
 
 void StateStore::read(int block, int piece, std::byte* slot) const {
   const Piece& its = piece_of(block, piece);
-  extents_.read_segment(extents_.newest(), its.states, part(slot, 0, its.record.states_bytes));
+  read_part(its.states, slot, its.record.states_bytes);
+  if (its.record.update_bytes > its.record.states_bytes)
+    read_part(its.weights, slot + its.record.states_bytes, weights_bytes(its.record));
+}
+
+void StateStore::read_weights(int block, std::byte* to) const {
+  for (const Piece& piece : pieces_[static_cast<size_t>(block)])
+    read_part(piece.weights,
+              to + element_bytes(shape_, block, Segment::weights, piece.record.begin, 0).offset,
+              weights_bytes(piece.record));
 }
 
 void StateStore::read_all(int block, int piece, std::byte* slot) const {
-  read(block, piece, slot);
   const Piece& its = piece_of(block, piece);
-  if (its.weights >= 0)
-    extents_.read_segment(extents_.newest(), its.weights,
-                          part(slot, its.record.states_bytes, weights_bytes(its.record)));
+  read_part(its.states, slot, its.record.states_bytes);
+  read_part(its.weights, slot + its.record.states_bytes, weights_bytes(its.record));
 }
 
 void StateStore::write(int block, int piece, const std::byte* slot) {
   const Piece& its = piece_of(block, piece);
-  extents_.write_segment(its.states, part(slot, 0, its.record.states_bytes));
-  if (its.weights >= 0)
-    extents_.write_segment(its.weights,
-                           part(slot, its.record.states_bytes, weights_bytes(its.record)));
+  const auto write_part = [&](SegmentId segment, int64_t offset, int64_t n_bytes) {
+    if (segment >= 0)
+      extents_.write_segment(segment, {slot + offset, static_cast<size_t>(n_bytes)});
+  };
+  write_part(its.states, 0, its.record.states_bytes);
+  write_part(its.weights, its.record.states_bytes, weights_bytes(its.record));
 }
 
 }  // namespace ferry

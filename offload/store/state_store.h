@@ -29,6 +29,9 @@ class StateStore {
   /** Reads what an update reads of the piece, as it was written last, into a slot of whole pages.
    * Throws as ExtentStore::wait(). */
   void read(int block, int piece, std::byte* slot) const;
+  /** Reads all weights of a block that has them on the drive, in one row: drive_weights_bytes() of
+   * them, in whole pages. */
+  void read_weights(int block, std::byte* to) const;
   /** Reads all of the record. */
   void read_all(int block, int piece, std::byte* slot) const;
   /** Writes all of the record beside what is committed. */
@@ -43,6 +46,9 @@ class StateStore {
     return pieces_[static_cast<size_t>(block)][static_cast<size_t>(piece)];
   }
 
+  void read_part(SegmentId segment, std::byte* to, int64_t n_bytes) const;
+
+  const StepShape& shape_;
   ExtentStore& extents_;
   std::vector<std::vector<Piece>> pieces_;  ///< by block
 };

@@ -66,6 +66,15 @@ std::vector<BlockPlacement> drive_places(const ToyModel& model, BlockPlacement o
   if (is_mixed) places = mixed_places(model);
   for (size_t b = 2; b + 1 < places.size() && is_mixed; b += 2)
     places[b] = one;
+  // Borrowed tensors stay in memory.
+  const auto stay = [&](size_t b) {
+    if (places[b].weights == Place::nvme) places[b].weights = Place::host;
+  };
+  for (size_t b = 0; b < places.size(); ++b)
+    for (const BorrowedParam& borrowed : model.table.blocks[b].borrowed) {
+      stay(b);
+      stay(static_cast<size_t>(borrowed.block));
+    }
   return places;
 }
 
@@ -162,10 +171,12 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
     on_drive({Place::device, Place::nvme, Place::host}, false)(p);
     p.mode = SimulatedMode::threads, p.pauses = true;
   });
-  add("states of some blocks on a drive, vertical", [&](auto& p) {
-    on_drive(kOnDrive, true)(p);
+  constexpr BlockPlacement kAllOnDrive = {Place::nvme, Place::nvme, Place::host};
+  add("states of some blocks on a drive, weights too, vertical", [&](auto& p) {
+    on_drive(kAllOnDrive, true)(p);
     p.order = AccumulationOrder::vertical;
   });
+  add("weights and states on a drive", on_drive(kAllOnDrive, false));
   add("paused", [](auto& p) { p.pauses = true; });
   add("host, paused", [](auto& p) { p.place = Place::host, p.pauses = true; });
   add("without CUDA graphs", [](auto& p) { p.graphs = false; });
@@ -196,7 +207,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "host, serial optimizer, adversarial",
       "host, threads",
       "mixed",
-      "states of some blocks on a drive, vertical",
+      "states of some blocks on a drive, weights too, vertical",
       "host, paused",
   };
   return sample.contains(placement.name) || placement.queue_seed == 1;

@@ -52,8 +52,10 @@ constexpr Activations kActivations[] = {Activations::keep, Activations::selectiv
                                         Activations::recompute,
 #endif
                                         Activations::host};
-constexpr Placing kPlacings[] = {Placing::gpu,   Placing::host,           Placing::mixed,
-                                 Placing::drive, Placing::weights_on_gpu, Placing::drive_of_cpu};
+constexpr Placing kPlacings[] = {Placing::gpu,          Placing::host,
+                                 Placing::mixed,        Placing::drive,
+                                 Placing::all_on_drive, Placing::weights_on_gpu,
+                                 Placing::drive_of_cpu, Placing::all_on_drive_of_cpu};
 
 TEST_P(SameBits, AReferenceThatLearnsSomething) {
   const ToyResult a = reference();
@@ -101,7 +103,7 @@ TEST_P(SameBits, WithFrozenTensorsToo) {
       for (double sum : expected.square_sums)
         EXPECT_TRUE(std::isfinite(sum) && sum > 0);
       for (int seed = 0; seed < n_seeds(); ++seed) {
-        o.placing = kPlacings[seed % 4];
+        o.placing = kPlacings[seed % 5];
         o.order = kOrders[seed / 3 % 2];
         o.n_state_slots = 1 + seed % 3;
         o.activations = kActivations[seed / 2 % 3];
@@ -170,8 +172,8 @@ TEST_P(SameBits, UnderAdversarialOrders) {
   const ToyResult expected = reference();
   for (int seed = 0; seed < n_seeds(); ++seed)
     for (AccumulationOrder order : kOrders)
-      for (Placing placing :
-           {Placing::host, Placing::mixed, Placing::weights_on_gpu, Placing::drive}) {
+      for (Placing placing : {Placing::host, Placing::mixed, Placing::weights_on_gpu,
+                              Placing::drive, Placing::all_on_drive}) {
         ShapeOptions o = shape();
         o.n_state_slots = 1 + seed % 4;
         o.placing = placing;

@@ -55,7 +55,9 @@ class ProgramMaker {
       const int index = push(std::move(node));
       if (action.verb == Verb::commit) commit_ = index;
       node_of.push_back(index);
-      if (action.verb == Verb::update) updates_[action.block] = index;
+      const Verb last =
+          layout_.block(std::max(0, action.block)).reads_weights ? Verb::send_states : Verb::update;
+      if (action.verb == last) updates_[action.block] = index;
       const bool waits = run.training ? action.verb == Verb::decide : &action == &run.list->back();
       if (waits) push({.name = "wait", .queue = kMain, .after = {index}, .touches = {}});
     }
@@ -89,8 +91,9 @@ class ProgramMaker {
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
       const bool is_its = pieces_[i] == std::pair(action.block, action.piece);
-      const bool reads =
-          action.verb == Verb::commit || (action.verb == Verb::fetch_states && is_its);
+      const bool reads = action.verb == Verb::commit ||
+                         (action.verb == Verb::fetch_states && is_its) ||
+                         (action.verb == Verb::read_weights && pieces_[i].first == action.block);
       if (reads) touches.push_back({drive, at, at + 1, false});
       if (action.verb == Verb::send_states && is_its) touches.push_back({drive, at, at + 1, true});
     }
@@ -267,8 +270,24 @@ class ProgramMaker {
       case Verb::update:
         a.piece < 0 ? follow_update(a) : follow_piece(a);
         break;
+      case Verb::read_weights: {
+        const int64_t trained = block(b).n_trained_elements * compute_bytes(),
+                      all = block(b).n_elements * compute_bytes();
+        if (a.writes.size() != 1 || a.writes[0].n_bytes != drive_weights_bytes(shape_, b)) {
+          complain(" reads other bytes than the block's");
+          break;
+        }
+        Bytes bytes = a.writes[0];
+        contents_.write(bytes, {});
+        bytes.n_bytes = trained;
+        contents_.write(bytes, {What::weights, b, 0, drive_[{b, 0}]});
+        bytes.offset += trained;
+        bytes.n_bytes = all - trained;
+        contents_.write(bytes, {What::weights, b, 0, 0, 0, trained});
+        break;
+      }
       case Verb::fetch_states:
-        write_all(a, Role::states, state_record(shape_, b, a.piece).states_bytes,
+        write_all(a, Role::states, state_record(shape_, b, a.piece).update_bytes,
                   piece_of(a, drive_[{b, a.piece}]));
         break;
       case Verb::send_states:
@@ -353,8 +372,17 @@ class ProgramMaker {
     if (each_decides_) check_all(a, Role::square_sum, 8, {What::square_sum, b, 0, step_});
     for (const Bytes& bytes : all(a.reads, Role::grads, record.n_elements * grad_width(b)))
       check_grads(bytes, b, record.begin * grad_width(b), shape_.n_blocks());
-    check_all(a, Role::states, record.states_bytes, piece_of(a, version_));
     const bool reads_weights = shape_.weights_are_master() || shape_.split_master;
+    check_all(a, Role::states, record.update_bytes, piece_of(a, version_));
+    write_all(a, Role::states, record.n_bytes, piece_of(a, version_ + 1));
+    if (block(b).place.weights == Place::nvme) {
+      // In the slot, too, and frozen ones with them.
+      const bool has_frozen = record.n_elements < shape_.state_piece_elements &&
+                              block(b).n_elements > block(b).n_trained_elements;
+      if ((reads_weights || has_frozen) != (record.update_bytes == record.n_bytes))
+        complain(" works on other weights than it has");
+      return;
+    }
     const int64_t weights_bytes = record.n_elements * compute_bytes(),
                   first_byte = record.begin * compute_bytes();
     const RegionId weights = layout_.segment(b, Segment::weights);
@@ -366,7 +394,6 @@ class ProgramMaker {
       if (bytes.region != weights || bytes.offset != first_byte)
         complain(" writes its weights elsewhere");
     write_all(a, Role::weights, weights_bytes, content);
-    write_all(a, Role::states, record.n_bytes, piece_of(a, version_ + 1));
   }
 
   void follow_update(const Action& a) {

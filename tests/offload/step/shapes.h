@@ -9,8 +9,19 @@
 namespace ferry::test {
 
 /** weights_on_gpu: the host updates what the GPU keeps. drive: the host updates what lies on a
- * drive; drive_of_cpu: the same where the device is the host. */
-enum class Placing { gpu, host, mixed, weights_on_gpu, drive, drive_of_cpu };
+ * drive; all_on_drive: weights, too; ..._of_cpu: the same where the device is the host. */
+enum class Placing {
+  gpu,
+  host,
+  mixed,
+  weights_on_gpu,
+  drive,
+  all_on_drive,
+  drive_of_cpu,
+  all_on_drive_of_cpu
+};
+inline constexpr BlockPlacement kAllOnDrive{Place::nvme, Place::nvme, Place::host};
+inline constexpr BlockPlacement kAllOnDriveOfCpu{Place::nvme, Place::nvme, Place::device};
 inline constexpr BlockPlacement kStatesOnDrive{Place::host, Place::nvme, Place::host};
 inline constexpr BlockPlacement kStatesOnDriveOfCpu{Place::device, Place::nvme, Place::device};
 inline constexpr BlockPlacement kWeightsOnDeviceStatesOnDrive{Place::device, Place::nvme,
@@ -34,6 +45,7 @@ struct ShapeOptions {
   int n_saved_slots = 2;
   int n_layer_input_slots = 2;
   int n_state_slots = 2;
+  int n_weight_windows = 2;
   int64_t state_piece_elements = 1024;
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
@@ -118,8 +130,13 @@ inline StepShape make_shape(const ShapeOptions& o) {
     if (o.placing == Placing::weights_on_gpu || in_mixture) b.place = kWeightsOnDevice;
     if (o.placing == Placing::drive) b.place = kStatesOnDrive;
     if (o.placing == Placing::drive_of_cpu) b.place = kStatesOnDriveOfCpu;
+    // Borrowed tensors stay in memory.
+    const bool is_shared = o.tied && end;
+    if (o.placing == Placing::all_on_drive) b.place = is_shared ? kStatesOnDrive : kAllOnDrive;
+    if (o.placing == Placing::all_on_drive_of_cpu)
+      b.place = is_shared ? kStatesOnDriveOfCpu : kAllOnDriveOfCpu;
     if (o.placing == Placing::mixed && !end && index % 4 == 1)
-      b.place = index % 8 == 5 ? kWeightsOnDeviceStatesOnDrive : kStatesOnDrive;
+      b.place = index % 8 == 5 ? kWeightsOnDeviceStatesOnDrive : kAllOnDrive;
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
                                     Activations::selective};
     b.activations = o.mixed_activations ? kAll[index % 4] : o.activations;
@@ -143,6 +160,9 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.layer_inputs_on_host = o.layer_inputs_on_host;
   shape.n_layer_input_slots = o.n_layer_input_slots;
   shape.n_state_slots = o.n_state_slots;
+  shape.n_weight_windows = o.n_weight_windows;
+  shape.computes_on_host =
+      o.placing == Placing::drive_of_cpu || o.placing == Placing::all_on_drive_of_cpu;
   shape.state_piece_elements = o.state_piece_elements;
   chain_blocks(shape, layer_input_bytes(o.compute));
   shape.scratch_bytes = 1024;
@@ -165,6 +185,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.layer_inputs_on_host = up_to(2) == 0;
   o.n_layer_input_slots = 2 + up_to(6);
   o.n_state_slots = 1 + up_to(4);
+  o.n_weight_windows = 1 + up_to(3);
   o.state_piece_elements = 256 * (1 + up_to(30));
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
@@ -175,8 +196,9 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks.resize(1);
     chain_blocks(shape, layer_input_bytes(o.compute));
   }
-  constexpr BlockPlacement kAll[] = {Place::device, Place::host, kWeightsOnDevice, kStatesOnDrive,
-                                     kWeightsOnDeviceStatesOnDrive};
+  constexpr BlockPlacement kAll[] = {
+      Place::device, Place::host, kWeightsOnDevice, kStatesOnDrive, kWeightsOnDeviceStatesOnDrive,
+      kAllOnDrive};
   constexpr int kPlacings = std::size(kAll);
   const int placing = up_to(kPlacings + 1), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
@@ -187,8 +209,9 @@ inline StepShape random_shape(std::mt19937_64& random) {
   }
   // Gradients of what is shared are added in one place; its weights may be in two.
   const auto live_with = [&](BlockShape& b, const BlockShape& owner) {
-    b.place = owner.place.grads == Place::device ? Place::device : kAll[1 + up_to(kPlacings - 1)];
+    b.place = owner.place.grads == Place::device ? Place::device : kAll[1 + up_to(kPlacings - 2)];
   };
+  if (o.tied && shape.blocks[0].place == kAllOnDrive) shape.blocks[0].place = kStatesOnDrive;
   for (BlockShape& b : shape.blocks)
     for (const BorrowedExtent& borrowed : b.borrowed)
       live_with(b, shape.blocks[static_cast<size_t>(borrowed.block)]);
