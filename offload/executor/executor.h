@@ -225,7 +225,9 @@ class Executor {
       int group = 0;
       int64_t begin = 0;  ///< of these elements in the piece
     };
-    std::vector<Part> parts;   ///< as tensors
+    std::vector<Part> parts;  ///< as tensors
+    /** Bytes of the slot between weights: no tensor's, and zero. */
+    std::vector<ByteRange> gaps;
     bool has_changed = false;  ///< in the last update: there is something to send
   };
   /** The facts that the updates of a step follow. */

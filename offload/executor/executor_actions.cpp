@@ -155,6 +155,17 @@ void Executor::prepare_pieces(int b) {
                                 .split_master = shape_.split_master,
                                 .first_element = begin - t.offset});
     }
+    // Weights that the update does not read are written as a whole.
+    const bool writes_all =
+        layout_.block(b).reads_weights && update.record.update_bytes == update.record.states_bytes;
+    for (const ElementRange& gap : block_updates_[static_cast<size_t>(b)].gaps) {
+      const int64_t begin = std::max(gap.begin, piece_begin),
+                    end = std::min(gap.begin + gap.n, piece_end);
+      if (!writes_all || begin >= end) continue;
+      const ByteRange bytes =
+          element_bytes(shape_, b, Segment::weights, begin - piece_begin, end - begin);
+      update.gaps.push_back({update.record.weights.offset + bytes.offset, bytes.n_bytes});
+    }
     piece_updates_[static_cast<size_t>(b)].push_back(std::move(update));
   }
 }
@@ -322,6 +333,8 @@ void Executor::update_piece(const Action& action, const Updates& updates) {
     tensor.noise_key = simd::noise_key(tensor.step, action.block, part.tensor_offset);
   }
   math_of(action.queue).adamw(update.tensors);
+  for (const ByteRange& gap : update.gaps)
+    std::memset(slot + gap.offset, 0, static_cast<size_t>(gap.n_bytes));
   if (record.weights.n_bytes > 0 && !layout_.block(action.block).reads_weights)
     std::memcpy(slot + record.weights.offset,
                 address_of(action.block, Segment::weights, record.begin),
