@@ -44,7 +44,9 @@ struct PlanRequest {
   /** Bytes that gpu_memory and host_memory hold besides these budgets, for messages that name those
    * options. */
   int64_t gpu_reserved_bytes = 0, host_reserved_bytes = 0;
-  std::optional<Place> placement;  ///< gpu: resident; host: all on the host
+  /** gpu: resident; host: all on the host; nvme: all states on a drive, and weights where the CPU
+   * finds them. */
+  std::optional<Place> placement;
   std::optional<Activations> activations;
   /** The place of the layer inputs that a backward pass reads again. */
   std::optional<Place> layer_inputs;
@@ -80,6 +82,7 @@ struct Plan {
   int64_t n_micro = 1;  ///< micro-batches of a full step
   int n_resident = 0;   ///< blocks on the GPU where others are on the host
   int n_weights = 0;    ///< more blocks whose weights stay on the GPU while the host updates them
+  int n_on_nvme = 0;    ///< blocks whose states live on a drive
   int n_kept_more = 0;  ///< the last layers, which keep more activations than the others
   std::string why;      ///< one line: what was chosen and what bound it
   /** The smallest host-memory shortfall of any candidate; INT64_MAX where none fell short. Where it
@@ -104,7 +107,9 @@ int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
  * recomputed; weights and states on the host, except for as many blocks as the GPU has room for;
  * then the same with smaller micro-batches. With a profile the search also tries activations or
  * layer inputs on the host, fewer slots, and fewer blocks on the GPU; without one, layer inputs
- * are on the host only where nothing else fits. Throws Error(does_not_fit), which names the
+ * are on the host only where nothing else fits. Where the host's memory is too small, states of
+ * some blocks live on a drive if there is one, and such a plan is taken where it is faster than
+ * those without. Throws Error(does_not_fit), which names the
  * largest tag and changes with which it would fit, each of them tried. Throws Error(usage) when
  * the micro-batch asked for is more than can be computed at once, or too small for its number.
  * Before it throws, `nearest` becomes the plan that lacked the fewest bytes, if anything could be
@@ -168,7 +173,8 @@ struct PlanRow {
   Place place;
   int64_t n_bytes;
 };
-/** Bytes by tag and place, largest first, zero rows left out. */
+/** Bytes by tag and place, largest first, zero rows left out. On a drive they count once, however
+ * many copies its store keeps (nvme_need_of()). */
 std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu);
 
 /** Bytes of host memory: all of them without a GPU. */

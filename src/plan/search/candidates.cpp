@@ -18,9 +18,11 @@ std::vector<Choice> choices_of(const PlanRequest& request, Place layer_inputs) {
   // Without times, activations go to the host only where the user asks for it: the PCIe link may be
   // too slow.
   const bool may_save_on_host = request.machine && request.has_gpu && request.trains;
+  std::optional<Place> wish = request.placement;
+  if (wish == Place::nvme) wish = request.has_gpu ? Place::host : Place::device;
   std::vector<Choice> choices;
   for (const auto& [place, activations] : kAll)
-    if (place == request.placement.value_or(place) &&
+    if (place == wish.value_or(place) &&
         (request.activations ? activations == *request.activations
                              : activations != Activations::host || may_save_on_host))
       choices.push_back({.place = place, .activations = activations, .layer_inputs = layer_inputs});

@@ -2,39 +2,25 @@
 
 #include <algorithm>
 
+#include "src/plan/nvme_need.h"
+
 namespace ferry {
 namespace {
 
 /** A region may be that much larger than was asked for. */
 constexpr int64_t kBufferRounding_bytes = 8192;
 
-Shortfall lacking_of(const PlanRequest& request, const LayoutBytes& layout) {
+Shortfall lacking_of(const PlanRequest& request,
+                     const StepShape& shape,
+                     const LayoutBytes& layout) {
   const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::device)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
   const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
-  if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes)};
-  return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes)};
-}
-
-/** Blocks that live together because they share tensors, in forward order of the first. */
-std::vector<std::vector<int>> groups_of(const StepShape& shape) {
-  std::vector<int> group(shape.blocks.size());
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    group[static_cast<size_t>(b)] = b;
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
-      const int from = group[static_cast<size_t>(b)],
-                to = group[static_cast<size_t>(borrowed.block)];
-      std::ranges::replace(group, std::max(from, to), std::min(from, to));
-    }
-  std::vector<std::vector<int>> groups;
-  for (int first = 0; first < shape.n_blocks(); ++first) {
-    std::vector<int> members;
-    for (int b = 0; b < shape.n_blocks(); ++b)
-      if (group[static_cast<size_t>(b)] == first) members.push_back(b);
-    if (!members.empty()) groups.push_back(std::move(members));
-  }
-  return groups;
+  const bool has_states = layout.n_bytes[static_cast<size_t>(Place::nvme)] > 0;
+  const int64_t nvme = has_states ? nvme_need_of(shape, request.n_nvme_copies).store_bytes : 0;
+  const int64_t nvme_over = over(nvme, std::min(request.nvme_budget_bytes, kStore_bytes_max));
+  if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes), nvme_over};
+  return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes), nvme_over};
 }
 
 /** The most elements of blocks: of their weights, and of their gradients. */
@@ -90,18 +76,27 @@ void set_resident(Plan& plan, const std::vector<std::vector<int>>& groups, size_
     }
 }
 
-/** The largest of fits and too_many that `is_possible`, which is so of `fits` and of no more than
- * of fewer. Leaves things as it tried them last. */
-template <class Possible>
-size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
-  while (too_many - fits > 1) {
-    const size_t n = (fits + too_many) / 2;
-    (is_possible(n) ? fits : too_many) = n;
-  }
-  return fits;
-}
-
 }  // namespace
+
+std::vector<std::vector<int>> groups_of(const StepShape& shape) {
+  std::vector<int> group(shape.blocks.size());
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    group[static_cast<size_t>(b)] = b;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
+      const int from = group[static_cast<size_t>(b)],
+                to = group[static_cast<size_t>(borrowed.block)];
+      std::ranges::replace(group, std::max(from, to), std::min(from, to));
+    }
+  std::vector<std::vector<int>> groups;
+  for (int first = 0; first < shape.n_blocks(); ++first) {
+    std::vector<int> members;
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      if (group[static_cast<size_t>(b)] == first) members.push_back(b);
+    if (!members.empty()) groups.push_back(std::move(members));
+  }
+  return groups;
+}
 
 int64_t most_slot_elements(const StepShape& shape) {
   return largest_of(shape).weights;
@@ -120,13 +115,13 @@ Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search) {
   };
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
   const LayoutBytes layout = layout_bytes(shape);
-  const Shortfall lacking = noted(lacking_of(request, layout));
+  const Shortfall lacking = noted(lacking_of(request, shape, layout));
   const int64_t buffer = layout.save_buffer_bytes;
   if (lacking.host_bytes == 0 || buffer <= kSaveBuffer_bytes_least + kBufferRounding_bytes)
     return lacking;
   shape.save_buffer_bytes_max = std::clamp(buffer - lacking.host_bytes - kBufferRounding_bytes,
                                            kSaveBuffer_bytes_least, kSaveBuffer_bytes);
-  return noted(lacking_of(request, layout_bytes(shape)));
+  return noted(lacking_of(request, shape, layout_bytes(shape)));
 }
 
 namespace {

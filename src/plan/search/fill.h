@@ -10,9 +10,23 @@ namespace ferry {
 /** The bytes that a plan takes beyond the budgets; 0 where it fits. Without a GPU everything is in
  * host memory. */
 struct Shortfall {
-  int64_t gpu_bytes = 0, host_bytes = 0;
-  int64_t total() const { return gpu_bytes + host_bytes; }
+  int64_t gpu_bytes = 0, host_bytes = 0, nvme_bytes = 0;
+  int64_t total() const { return gpu_bytes + host_bytes + nvme_bytes; }
 };
+
+/** Blocks that live together because they share tensors, in forward order of the first. */
+std::vector<std::vector<int>> groups_of(const StepShape& shape);
+
+/** The largest of fits and too_many that `is_possible`, which is so of `fits` and of no more than
+ * of fewer. Leaves things as it tried them last. */
+template <class Possible>
+size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
+  while (too_many - fits > 1) {
+    const size_t n = (fits + too_many) / 2;
+    (is_possible(n) ? fits : too_many) = n;
+  }
+  return fits;
+}
 
 /** Elements of the block whose weights, those of what it borrows too, are most: slots are as large
  * where it streams. */
@@ -22,8 +36,8 @@ int64_t most_slot_elements(const StepShape& shape);
  * gradients. */
 double slot_bytes_at_most(const StepShape& shape, double weights, double grads);
 
-/** The bytes that the shape lacks. The buffer for checkpoints becomes smaller where that alone
- * makes the shape fit the host. */
+/** The bytes that the shape lacks. Space on a drive is that of a store. The buffer for checkpoints
+ * becomes smaller where that alone makes the shape fit the host. */
 Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search);
 
 /** Fills the card: the room that slots, activations and workspace leave holds weights and states of

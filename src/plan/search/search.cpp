@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <map>
 
+#include "src/plan/nvme_need.h"
 #include "src/plan/search/candidates.h"
 #include "src/plan/search/fill.h"
 #include "src/plan/search/late_updates.h"
+#include "src/plan/search/move_states.h"
 
 namespace ferry {
 namespace {
@@ -82,10 +84,14 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                                                  plan.n_resident, plan.shape.n_blocks())
                                    : "";
   const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && plan.n_micro > 1;
-  return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}; saved tensors {}{}",
+  const std::string on_nvme = plan.n_on_nvme == 0
+                                  ? ""
+                                  : fmt::format("; states of {} of {} blocks on NVMe",
+                                                plan.n_on_nvme, plan.shape.n_blocks());
+  return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}{}; saved tensors {}{}",
                      plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
                      is_vertical ? ", all through a block before the next block" : "", resident,
-                     resident.empty() ? "" : " ", place_text(request, plan, choice),
+                     resident.empty() ? "" : " ", place_text(request, plan, choice), on_nvme,
                      saved_text(plan, choice.activations),
                      choice.layer_inputs == Place::host ? "; outputs of blocks on the host" : "");
 }
@@ -132,6 +138,7 @@ struct Variant {
   int n_weight_slots = kWeightSlots;
   double resident_share = 1;  ///< a share of the blocks that the card could hold
   bool with_weights = false;  ///< the weights alone of more blocks stay there
+  bool uses_nvme = false;     ///< states that the host has no room for live on a drive
   bool operator==(const Variant&) const = default;
 };
 
@@ -170,8 +177,8 @@ class Searcher {
         compares_times_(request.machine && takes == Takes::fastest) {}
 
   Search go() {
-    try_candidates(kWeightSlots);
-    if (!found_.plan && is_a_slot_short()) try_candidates(kWeightSlots_least);
+    if (request_.placement != Place::nvme) try_candidates(/*uses_nvme=*/false);
+    if (may_use_nvme(request_)) try_nvme();
     leave_updates_late();
     if (found_.plan && compares_times_) rebalance();
     if (found_.plan) found_.nearest.reset();
@@ -192,22 +199,40 @@ class Searcher {
     return compares_times_ && request_.has_gpu && request_.trains && !request_.clips;
   }
 
-  void try_candidates(int n_weight_slots) {
+  /** Plans with a drive of unknown speed are the last resort. */
+  void try_nvme() {
+    const bool knows_drive = request_.machine && !request_.machine->nvme.empty();
+    if (found_.plan && !(compares_times_ && knows_drive)) return;
+    compares_times_ = compares_times_ && knows_drive;
+    try_candidates(/*uses_nvme=*/true);
+  }
+  void try_candidates(bool uses_nvme) {
+    try_candidates(kWeightSlots, uses_nvme);
+    if (!found_.plan && is_a_slot_short()) try_candidates(kWeightSlots_least, uses_nvme);
+  }
+  void try_candidates(int n_weight_slots, bool uses_nvme) {
     for (Place layer_inputs : layer_input_places_of(request_)) {
       if (found_.plan && !compares_times_) break;
-      try_candidates(layer_inputs, n_weight_slots);
+      try_candidates(layer_inputs, n_weight_slots, uses_nvme);
     }
   }
   /** Tries all candidates with layer inputs in one place. */
-  void try_candidates(Place layer_inputs, int n_weight_slots) {
+  void try_candidates(Place layer_inputs, int n_weight_slots, bool uses_nvme) {
     for (const Candidate& candidate : candidates_of(request_, layer_inputs)) {
-      const Variant variant = {.candidate = candidate, .n_weight_slots = n_weight_slots};
+      const Variant variant = {
+          .candidate = candidate, .n_weight_slots = n_weight_slots, .uses_nvme = uses_nvme};
+      if (uses_nvme && fits_in_memory(variant)) continue;
       std::optional<Plan> plan = plan_of(variant);
       if (!plan) continue;
       if (updates_may_be_late() && may_defer_updates(*plan)) in_time_.push_back({variant, *plan});
       keep_if_faster(variant, std::move(*plan));
       if (!compares_times_) break;
     }
+  }
+  /** True of what was tried without a drive and needs none. */
+  bool fits_in_memory(Variant variant) const {
+    variant.uses_nvme = false;
+    return std::ranges::find(fit_in_memory_, variant) != fit_in_memory_.end();
   }
   /** True where a plan that lacked no more bytes than slots take may fit with fewer slots. */
   bool is_a_slot_short() const {
@@ -248,7 +273,7 @@ class Searcher {
     for (const bool with_weights : {false, true})
       for (const int n_slots : {kWeightSlots, kWeightSlots_least})
         for (const double share : {1.0, 0.5, 0.0}) {
-          const Variant variant = {start.candidate, n_slots, share, with_weights};
+          const Variant variant = {start.candidate, n_slots, share, with_weights, start.uses_nvme};
           if (variant == start) continue;
           if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
           if ((share < 1 || with_weights) && request_.placement) continue;
@@ -311,10 +336,15 @@ class Searcher {
       return {};
     const bool fills =
         request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
-    const int64_t lacking =
-        (fills ? fill(request_, plan, found_, variant.resident_share, variant.with_weights)
-               : fit(request_, plan.shape, found_))
-            .total();
+    const Shortfall in_memory =
+        fills ? fill(request_, plan, found_, variant.resident_share, variant.with_weights)
+              : fit(request_, plan.shape, found_);
+    int64_t lacking = in_memory.total();
+    if (variant.uses_nvme && in_memory.gpu_bytes == 0) {
+      if (lacking > 0 && !can_be_faster_on_nvme(cost, lacking)) return {};
+      if (lacking > 0 || request_.placement) lacking = move_states(request_, plan, found_).total();
+    }
+    if (lacking == 0 && !variant.uses_nvme) fit_in_memory_.push_back(variant);
     if (lacking == 0) keep_more(request_, plan, choice, found_);
     plan.why = reason(request_, plan, choice);
     if (lacking > 0) {
@@ -326,6 +356,15 @@ class Searcher {
     if (cost) plan.predicted = simulate_plan(*cost, request_, plan);
     return plan;
   }
+  /** False where the drive takes too long for so many bytes of states that memory lacks. */
+  bool can_be_faster_on_nvme(const std::optional<CostModel>& cost, int64_t lacking_bytes) const {
+    if (!found_.plan || !cost) return true;
+    const NvmeProfile& drive = request_.machine->nvme.front();
+    const auto n_bytes = static_cast<double>(lacking_bytes);
+    return cost->least_drive_seconds(n_bytes / drive.read_bytes_per_s,
+                                     n_bytes / drive.write_bytes_per_s) <
+           faster_than_seconds(*found_.plan);
+  }
 
   void keep_if_faster(const Variant& variant, Plan plan) {
     if (found_.plan && plan.predicted->step_s >= faster_than_seconds(*found_.plan)) return;
@@ -335,11 +374,12 @@ class Searcher {
 
   const ModelTable& model_;
   const PlanRequest& request_;
-  const bool compares_times_;
+  bool compares_times_;
   std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
   Search found_;
   Variant best_;  ///< the variant of the plan that was found
   std::vector<InTime> in_time_;
+  std::vector<Variant> fit_in_memory_;
 };
 
 }  // namespace

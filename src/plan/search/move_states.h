@@ -1,0 +1,17 @@
+#pragma once
+// Moves optimizer states to a drive where the host's memory is too small for them. Private to
+// src/plan.
+
+#include "src/plan/search/fill.h"
+
+namespace ferry {
+
+/** True where a plan of the request may put states on NVMe. */
+bool may_use_nvme(const PlanRequest& request);
+
+/** Moves the states of as few blocks as the host's memory asks for, or of all where the request
+ * does, and chooses the window through which they pass. They are spread between the blocks whose
+ * states stay, so that CPU and drive are both busy. Returns what is lacking then. */
+Shortfall move_states(const PlanRequest& request, Plan& plan, Search& search);
+
+}  // namespace ferry
