@@ -189,6 +189,8 @@ std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu) {
     if (has_gpu && on_device > 0) rows.push_back({tag, Place::device, on_device});
     const int64_t host_bytes = on_host + (has_gpu ? 0 : on_device);
     if (host_bytes > 0) rows.push_back({tag, Place::host, host_bytes});
+    if (const int64_t on_nvme = plan.layout.bytes_of(tag, Place::nvme); on_nvme > 0)
+      rows.push_back({tag, Place::nvme, on_nvme});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const PlanRow& a, const PlanRow& b) { return a.n_bytes > b.n_bytes; });

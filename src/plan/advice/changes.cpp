@@ -44,7 +44,8 @@ Changes without_wishes(const PlanRequest& request) {
   };
   if (request.placement)
     leave_out(
-        fmt::format("placement = {}", *request.placement == Place::host ? "host" : "resident"),
+        fmt::format("placement = {}",
+                    *request.placement == Place::device ? "resident" : name_of(*request.placement)),
         &PlanRequest::placement);
   if (request.activations)
     leave_out(fmt::format("activations = {}", name_of(*request.activations)),
@@ -68,6 +69,14 @@ Changes with_saved_on_host(const PlanRequest& request) {
       (request.machine && !request.activations))
     return {};
   return {{"activations = host", [](PlanRequest& r) { r.activations = Activations::host; }}};
+}
+
+Changes with_nvme(const PlanRequest& request) {
+  if (!request.trains || request.has_nvme) return {};
+  return {{"nvme_path = DIR", [](PlanRequest& r) {
+             r.has_nvme = true;
+             r.nvme_budget_bytes = INT64_MAX;
+           }}};
 }
 
 namespace {
@@ -181,8 +190,12 @@ std::optional<Changes> several_that_fit(const ModelTable& model,
   const Changes reduced = with_reduced_states(model, request);
   const std::vector<Changes> at_once = several_at_once(model, request);
   std::vector<Changes> tried;
+  if (const Changes nvme = with_nvme(request); !nvme.empty()) {
+    tried.push_back(at_once.front());
+    tried.back().insert(tried.back().end(), nvme.begin(), nvme.end());
+  }
   // A model that is too large fits only with fewer bytes a parameter.
-  if (!is_too_large || reduced.empty()) tried = at_once;
+  if (!is_too_large || reduced.empty()) tried.insert(tried.end(), at_once.begin(), at_once.end());
   if (!reduced.empty())
     for (Changes changes : at_once) {
       changes.insert(changes.end(), reduced.begin(), reduced.end());

@@ -36,6 +36,9 @@ Changes without_wishes(const PlanRequest& request);
  * planner tries that by itself. */
 Changes with_saved_on_host(const PlanRequest& request);
 
+/** The change that gives the run a drive, where it has none. */
+Changes with_nvme(const PlanRequest& request);
+
 /** Smaller micro-batches, about half each, where the micro-batch was fixed. */
 Changes with_smaller_micro_batches(const PlanRequest& request);
 

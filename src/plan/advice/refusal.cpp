@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/plan/advice/changes.h"
+#include "src/plan/nvme_need.h"
 #include "src/plan/search/candidates.h"
 #include "src/plan/search/search.h"
 
@@ -16,7 +17,7 @@ namespace ferry {
 namespace {
 
 /** "{} of memory ({} are left beside LibTorch)", by place where there are two. */
-std::string need_text(const PlanRequest& request, const Layout& layout) {
+std::string memory_text(const PlanRequest& request, const Layout& layout) {
   const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::device)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
   if (!request.has_gpu)
@@ -29,25 +30,52 @@ std::string need_text(const PlanRequest& request, const Layout& layout) {
       format_bytes(request.host_budget_bytes));
 }
 
+/** The same, and the space on a drive. */
+std::string need_text(const PlanRequest& request, const Plan& plan) {
+  std::string text = memory_text(request, plan.layout);
+  if (plan.n_on_nvme > 0)
+    text += fmt::format(" and {} on the drive ({} may be taken)",
+                        format_bytes(nvme_need_of(plan.shape, request.n_nvme_copies).store_bytes),
+                        format_bytes(request.nvme_budget_bytes));
+  return text;
+}
+
+constexpr Place kBudgets[] = {Place::device, Place::host, Place::nvme};
+
 /** The budget of one memory in a request, const or not. */
 auto& budget_of(auto& request, Place memory) {
-  return memory == Place::device ? request.gpu_budget_bytes : request.host_budget_bytes;
+  return memory == Place::device ? request.gpu_budget_bytes
+         : memory == Place::host ? request.host_budget_bytes
+                                 : request.nvme_budget_bytes;
+}
+
+/** Bytes that count against the budget of a place, where `bytes_at` has them by place: without a
+ * GPU all memory is the host's. */
+template <class BytesAt>
+int64_t counted(const PlanRequest& request, Place place, BytesAt&& bytes_at) {
+  if (request.has_gpu || place == Place::nvme) return bytes_at(place);
+  return place == Place::host ? bytes_at(Place::device) + bytes_at(Place::host) : 0;
 }
 
 /** "saved on the GPU, 3.2 GiB": the largest tag of a place that is too small. */
-std::string largest_text(const PlanRequest& request, const Layout& layout) {
-  const auto bytes_of = [&](Tag tag, Place place) {
-    if (!request.has_gpu)
-      return layout.bytes_of(tag, Place::device) + layout.bytes_of(tag, Place::host);
-    const bool is_over = layout.n_bytes[static_cast<size_t>(place)] > budget_of(request, place);
-    return is_over ? layout.bytes_of(tag, place) : 0;
-  };
+std::string largest_text(const PlanRequest& request, const Plan& plan) {
   PlanRow largest{};
-  for (Place place : {Place::device, Place::host})
-    for (int t = 0; t < kTags; ++t)
-      if (int64_t bytes = bytes_of(static_cast<Tag>(t), place); bytes > largest.n_bytes)
-        largest = {static_cast<Tag>(t), place, bytes};
-  const std::string where = !request.has_gpu                 ? "in memory"
+  for (Place place : kBudgets) {
+    const int64_t taken = place == Place::nvme
+                              ? nvme_need_of(plan.shape, request.n_nvme_copies).store_bytes
+                              : counted(request, place, [&](Place at) {
+                                  return plan.layout.n_bytes[static_cast<size_t>(at)];
+                                });
+    if (taken <= budget_of(request, place)) continue;
+    for (int t = 0; t < kTags; ++t) {
+      const auto tag = static_cast<Tag>(t);
+      const int64_t bytes =
+          counted(request, place, [&](Place at) { return plan.layout.bytes_of(tag, at); });
+      if (bytes > largest.n_bytes) largest = {tag, place, bytes};
+    }
+  }
+  const std::string where = largest.place == Place::nvme     ? "on the drive"
+                            : !request.has_gpu               ? "in memory"
                             : largest.place == Place::device ? "on the GPU"
                                                              : "on the host";
   return fmt::format("{} {}, {}", name_of(largest.tag), where, format_bytes(largest.n_bytes));
@@ -57,9 +85,11 @@ std::string largest_text(const PlanRequest& request, const Layout& layout) {
 constexpr int64_t kAnyMemory_bytes = 64 * 1024 * kGiB;
 
 int64_t reserved_of(const PlanRequest& request, Place memory) {
-  return memory == Place::device ? request.gpu_reserved_bytes : request.host_reserved_bytes;
+  return memory == Place::device ? request.gpu_reserved_bytes
+         : memory == Place::host ? request.host_reserved_bytes
+                                 : 0;
 }
-/** The value of gpu_memory or host_memory that gives this budget. */
+/** The value of gpu_memory, host_memory or nvme_memory that gives this budget. */
 int64_t option_of(const PlanRequest& request, Place memory) {
   return reserved_of(request, memory) + std::min(budget_of(request, memory), kAnyMemory_bytes);
 }
@@ -109,7 +139,7 @@ std::optional<PlanRequest> with_least(const ModelTable& model, PlanRequest reque
 /** The factor by which `more` has more memory than there is; 1 for a memory that stays as it is. */
 double growth(const PlanRequest& request, const PlanRequest& more) {
   double sum = 0;
-  for (Place memory : {Place::device, Place::host})
+  for (Place memory : kBudgets)
     sum += static_cast<double>(option_of(more, memory)) /
            static_cast<double>(std::max(option_of(request, memory), kMiB));
   return sum;
@@ -135,7 +165,7 @@ std::optional<PlanRequest> with_more_of(const ModelTable& model,
                                         const PlanRequest& request,
                                         Place memory) {
   std::optional<PlanRequest> more = with_least(model, request, memory);
-  if (more || !request.has_gpu) return more;
+  if (more || !request.has_gpu || memory == Place::nvme) return more;
   PlanRequest any = request;
   budget_of(any, memory) = kAnyMemory_bytes;
   more = with_least(model, std::move(any), memory == Place::device ? Place::host : Place::device);
@@ -149,8 +179,11 @@ std::optional<PlanRequest> with_more_of(const ModelTable& model,
  * other. A request for more than the machine has is in it only where nothing else is enough. */
 std::vector<PlanRequest> with_more_of_memory(const ModelTable& model, const PlanRequest& request) {
   std::vector<PlanRequest> found;
-  for (Place memory : {Place::host, Place::device})
-    if (memory == Place::host || request.has_gpu)
+  const auto is_there = [&](Place memory) {
+    return memory == Place::host || (memory == Place::device ? request.has_gpu : request.has_nvme);
+  };
+  for (Place memory : {Place::host, Place::device, Place::nvme})
+    if (is_there(memory))
       if (auto more = with_more_of(model, request, memory)) found.push_back(std::move(*more));
   if (found.empty()) return found;
   const auto growth_of = [&](const PlanRequest& more) { return growth(request, more); };
@@ -169,7 +202,7 @@ std::string words_with_memory(const Changes& changes,
                               const PlanRequest& request,
                               const PlanRequest& more) {
   std::vector<std::string> options;
-  for (Place memory : {Place::device, Place::host})
+  for (Place memory : kBudgets)
     if (option_of(more, memory) > option_of(request, memory))
       options.push_back(
           fmt::format("{} = {}", budget_option_of(memory), rounded_up(option_of(more, memory))));
@@ -200,9 +233,21 @@ std::string sentence_of(const std::vector<std::string>& words,
   return text;
 }
 
+/** The drive with which it fits: "with nvme_path = DIR (a directory on an SSD, 96.2 GiB free)";
+ * empty where none helps. */
+std::string nvme_words(const ModelTable& model, const PlanRequest& request) {
+  const Changes nvme = with_nvme(request);
+  if (nvme.empty()) return "";
+  const PlanRequest with_drive = changed(request, nvme);
+  const std::optional<Plan> plan = search_plan(model, with_drive, Takes::first).plan;
+  if (!plan) return "";
+  return fmt::format("{} (a directory on an SSD, {} free)", words_of(nvme),
+                     format_bytes(nvme_need_of(plan->shape, with_drive.n_nvme_copies).store_bytes));
+}
+
 /** Changes with which it fits. First what leaves the results as they are: wishes left out, saved
- * tensors on the host, more memory. Then the mildest of each other kind, or several at once where
- * one is too little, or some beside more memory where that is notably less then. */
+ * tensors on the host, more memory, a drive. Then the mildest of each other kind, or several at
+ * once where one is too little, or some beside more memory where that is notably less then. */
 std::string advice(const ModelTable& model, const PlanRequest& request, const Search& search) {
   std::vector<std::string> words, beyond;
   const auto try_these = [&](const Changes& changes) {
@@ -222,6 +267,8 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
   const std::vector<PlanRequest> more = with_more_of_memory(model, request);
   for (const PlanRequest& one : more)
     say({}, one);
+  const std::string on_nvme = nvme_words(model, request);
+  if (!on_nvme.empty()) words.push_back(on_nvme);
 
   const size_t n_same_results = words.size();
   if (!is_too_large) {
@@ -235,7 +282,8 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
       words.push_back(words_of(some));
       break;
     }
-  if (is_placed_otherwise || words.size() > n_same_results) return sentence_of(words, beyond);
+  if (is_placed_otherwise || !on_nvme.empty() || words.size() > n_same_results)
+    return sentence_of(words, beyond);
 
   if (const auto several = several_that_fit(model, request, is_too_large)) {
     words.push_back(words_of(*several));
@@ -281,8 +329,8 @@ void refuse(const ModelTable& model, const PlanRequest& request, const Search& s
         "lower per_device_train_batch_size");
   const std::string what =
       search.nearest
-          ? fmt::format("it needs {}; largest: {}", need_text(request, search.nearest->layout),
-                        largest_text(request, search.nearest->layout))
+          ? fmt::format("it needs {}; largest: {}", need_text(request, *search.nearest),
+                        largest_text(request, *search.nearest))
           : fmt::format("{} texts of {} tokens in {} are more than any machine holds",
                         request.train_batch_size, request.max_length,
                         search.too_many ? fmt::format("at most {} micro-batches", n_most)

@@ -66,6 +66,7 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
   if (advice.find("activations = host") != std::string::npos) r.activations = Activations::host;
   if (advice.find("optim = adamw_8bit") != std::string::npos) r.states = simd::StateType::block8;
   if (advice.find("master = split") != std::string::npos) r.split_master = true;
+  if (advice.find("nvme_path = DIR") != std::string::npos) r.has_nvme = true;
   for (Place memory : kMemories)
     if (auto n_bytes = memory_in(advice, memory)) r = with_memory(r, memory, *n_bytes);
   return r;
