@@ -106,7 +106,7 @@ TEST_F(RunsVerb, SaysHowAVerbIsCalled) {
         {{"show"}, "ferry runs show needs a RUN"},
         {{"list"}, "did you mean 'ls'?"},
         {{"sohw", "x"}, "did you mean 'show'?"},
-        {{"rm", "x"}, "remove that"},
+        {{"rm", "x"}, "did you mean 'delete'?"},
         {{"logs", "x"}, "train.log"},
         {{"compare", "a"}, "usage: ferry runs compare RUN RUN"}}) {
     std::vector<std::string> all = {"runs"};

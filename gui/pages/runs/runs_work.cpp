@@ -8,6 +8,7 @@
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/runs_page.h"
 #include "src/config/config.h"
+#include "src/service/runs/delete_run.h"
 #include "src/service/runs/run_report.h"
 #include "src/service/runs/run_watch.h"
 
@@ -158,7 +159,7 @@ void RunsPage::delete_for_good(const std::vector<fs::path>& runs) {
   do_beside(
       [runs = not_starting(runs)] {
         for (const fs::path& run : runs)
-          if (may_delete(run)) fs::remove_all(run);
+          if (may_delete(run)) service::delete_run(run);
         return QString();
       },
       [this, runs](const QString&) {

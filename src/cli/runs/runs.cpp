@@ -1,5 +1,5 @@
-// ferry runs ls | show | compare | pause | resume | stop | save | sample | set | check | report: a
-// client of run directories and of their control sockets.
+// ferry runs ls | show | compare | pause | resume | stop | save | sample | set | check | report |
+// stores | delete: a client of run directories and of their control sockets.
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 #include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/runs/run_tables.h"
+#include "src/cli/runs/stores.h"
 #include "src/config/config.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
@@ -46,9 +47,15 @@ constexpr std::string_view kRunsHelp =
     "       ferry runs report RUN [--output FILE]   one zip to send along: settings, log, "
     "metrics,\n"
     "                                         this machine; no tokens, no texts, paths "
-    "shortened\n\n"
-    "RUN is a directory, or a name that ls shows, or the beginning of just one. ls, show and\n"
-    "compare take --json.\n"
+    "shortened\n"
+    "       ferry runs stores [DIRECTORY...]  states that runs have on drives (--nvme-path), and "
+    "what\n"
+    "                                         is left over of runs that are gone\n"
+    "       ferry runs delete RUN [--yes]     the run and its states on drives; says what it "
+    "takes,\n"
+    "                                         and removes it with --yes. Or FILE.states\n\n"
+    "RUN is a directory, or a name that ls shows, or the beginning of just one. ls, show, compare\n"
+    "and stores take --json.\n"
     "A run whose process is gone is resumed with: ferry train --resume RUN\n";
 
 constexpr std::string_view kOutputFlag = "--output=";
@@ -176,11 +183,14 @@ constexpr RunsVerb kVerbs[] = {{"ls", "[DIRECTORY]"},
                                {"stop", "RUN [--no-save]"},
                                {"set", "RUN KEY=VALUE"},
                                {"check", "RUN"},
-                               {"report", "RUN [--output FILE]"}};
+                               {"report", "RUN [--output FILE]"},
+                               {"stores", "[DIRECTORY...]"},
+                               {"delete", "RUN [--yes]"}};
 /** The names other programs use. */
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"list", "ls"},   {"status", "show"},     {"info", "show"},   {"diff", "compare"},
-    {"kill", "stop"}, {"continue", "resume"}, {"verify", "check"}};
+    {"list", "ls"},      {"status", "show"}, {"info", "show"},
+    {"diff", "compare"}, {"kill", "stop"},   {"continue", "resume"},
+    {"verify", "check"}, {"rm", "delete"},   {"remove", "delete"}};
 
 [[noreturn]] void refuse(const std::vector<std::string>& words) {
   const auto wrong = [](const std::string& what, const std::string& hint) {
@@ -195,9 +205,6 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
               ? fmt::format("ferry runs {} needs a RUN", verb)
               : fmt::format("'ferry runs {}' is not how {} is called", fmt::join(words, " "), verb),
           fmt::format("usage: ferry runs {} {}; `ferry runs ls` lists runs", verb, known.words));
-  if (verb == "rm" || verb == "delete" || verb == "remove")
-    throw wrong(fmt::format("ferry runs has no '{}'", verb),
-                "a run is its directory: remove that, and it is known no more");
   if (verb == "log" || verb == "logs" || verb == "tail")
     throw wrong(fmt::format("ferry runs has no '{}'", verb),
                 "what a run says is in RUN/train.log: tail -f RUN/train.log");
@@ -218,7 +225,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
 }  // namespace
 
 int run_runs(Arguments arguments) {
-  bool wants_json = false, saves = true;
+  bool wants_json = false, saves = true, is_sure = false;
   std::string output;
   std::vector<std::string> words;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -231,6 +238,8 @@ int run_runs(Arguments arguments) {
       wants_json = true;
     else if (argument == "--no-save")
       saves = false;
+    else if (argument == "--yes")
+      is_sure = true;
     else if (argument == "--output" && i + 1 < arguments.size())
       output = arguments[++i];
     else if (argument.starts_with(kOutputFlag))
@@ -241,12 +250,16 @@ int run_runs(Arguments arguments) {
   const std::string verb = words.empty() ? "" : words[0];
   const auto is = [&](std::string_view name, size_t n_words) {
     return verb == name && words.size() == n_words + 1 && (saves || name == "stop") &&
-           (output.empty() || name == "report");
+           (output.empty() || name == "report") && (!is_sure || name == "delete");
   };
   if (is("ls", 0) || is("ls", 1)) {
     list_runs(words.size() > 1 ? words[1] : "", wants_json);
   } else if (is("show", 1)) {
     show_run(runs::find_run(words[1]), wants_json);
+  } else if (verb == "stores" && is("stores", words.size() - 1)) {
+    list_stores(std::span(words).subspan(1), wants_json);
+  } else if (is("delete", 1) && !wants_json) {
+    delete_remains(words[1], is_sure);
   } else if (is("compare", 2)) {
     compare(runs::find_run(words[1]), runs::find_run(words[2]), wants_json);
   } else if (is("check", 1) && !wants_json) {

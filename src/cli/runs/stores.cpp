@@ -1,0 +1,110 @@
+#include "src/cli/runs/stores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/cli/runs/run_tables.h"
+#include "src/runs/index/run_list.h"
+#include "src/runs/store/found_stores.h"
+#include "src/runs/store/store_place.h"
+#include "src/service/runs/delete_run.h"
+#include "src/term/table.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using runs::FoundStore;
+
+std::string state_of(const FoundStore& store) {
+  if (store.is_in_use) return "in use";
+  if (!store.owner.empty()) return "kept for its run";
+  return "left over";
+}
+
+void print_stores(const std::vector<FoundStore>& stores) {
+  if (stores.empty()) {
+    fmt::print("no run has a store there\n");
+    return;
+  }
+  term::Table table({{"file"}, {"size", term::Align::right}, {"run"}, {""}});
+  for (const FoundStore& store : stores)
+    table.add_row({store.file.string(), format_bytes(store.n_bytes),
+                   store.owner.empty() ? store.run : store.owner.string(), state_of(store)});
+  fmt::print("{}", table.text(term::detect_terminal(1)));
+  if (std::ranges::any_of(stores,
+                          [](const FoundStore& store) { return state_of(store) == "left over"; }))
+    fmt::print("no known run has what is left over: ferry runs delete FILE\n");
+}
+
+/** Asks for --yes, or says what was done. */
+void tell(bool is_sure, const fs::path& path, std::string_view what, int64_t n_bytes) {
+  fmt::print("{}: {} {}{}\n", path.string(), format_bytes(n_bytes), what,
+             is_sure ? ", removed" : "");
+}
+
+void delete_file(const fs::path& file, bool is_sure) {
+  const fs::path whole = fs::canonical(file);
+  const auto stores = runs::find_stores({whole.parent_path()}, runs::known_runs());
+  const auto found =
+      std::ranges::find_if(stores, [&](const FoundStore& store) { return store.file == whole; });
+  if (found == stores.end())
+    throw Error(Fault::usage, "runs.delete",
+                fmt::format("'{}' is no store of a run", file.string()),
+                "`ferry runs stores` lists them");
+  if (!found->owner.empty())
+    throw Error(
+        Fault::usage, "runs.delete",
+        fmt::format("'{}' has the states of the run '{}'", file.string(), found->owner.string()),
+        fmt::format("to remove both: ferry runs delete {}", found->owner.string()));
+  if (is_sure) runs::remove_store_files({found->file});
+  tell(is_sure, found->file, "of states that no known run has", found->n_bytes);
+}
+
+void delete_run(const fs::path& run, bool is_sure) {
+  const service::RunRemains remains = service::remains_of(run);
+  if (is_sure) service::delete_run(run);
+  tell(is_sure, run, "of settings, checkpoints and results", remains.run_bytes);
+  for (const fs::path& file : remains.store_files)
+    tell(is_sure, file, "of states, all files of the run together", remains.store_bytes);
+}
+
+}  // namespace
+
+void list_stores(std::span<const std::string> directories, bool wants_json) {
+  const std::vector<fs::path> known = runs::known_runs();
+  Directories places(directories.begin(), directories.end());
+  for (const fs::path& place : places)
+    if (!fs::is_directory(place))
+      throw Error(Fault::usage, "runs.stores", fmt::format("'{}' is no directory", place.string()),
+                  "name one on a drive of nvme_path");
+  if (places.empty()) {
+    places = runs::store_directories_of(known);
+    for (fs::path& place : nvme_directories_of_environment())
+      places.push_back(std::move(place));
+  }
+  const std::vector<FoundStore> stores = runs::find_stores(places, known);
+  if (!wants_json) return print_stores(stores);
+  ordered_json all = ordered_json::array();
+  for (const FoundStore& store : stores)
+    all.push_back({{"file", store.file.string()},
+                   {"bytes", store.n_bytes},
+                   {"run", store.run},
+                   {"directory", store.owner.string()},
+                   {"state", state_of(store)}});
+  print_run_json(all);
+}
+
+void delete_remains(const std::string& word, bool is_sure) {
+  const bool is_file = fs::path(word).extension() == runs::kStoreExtension && fs::exists(word);
+  is_file ? delete_file(word, is_sure) : delete_run(runs::find_run(word), is_sure);
+  if (!is_sure) fmt::print("nothing was removed: say --yes for that\n");
+}
+
+}  // namespace ferry::cli
