@@ -13,6 +13,7 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/run_directory.h"
+#include "src/runs/store/store_room.h"
 #include "src/service/texts/data.h"
 #include "src/service/texts/given_data.h"
 #include "src/service/texts/model_files.h"
@@ -79,6 +80,7 @@ void check_training(const config::Config& config, const Tell& tell) {
       check_dataset(dataset_options(setting, data, rows), tell);
   }
   sample_texts(config);
+  runs::check_store_directories(nvme_settings(config).directories);
   const auto output = config.maybe_text("output_dir");
   if (!output) return;
   if (config.text("resume_from_checkpoint").empty()) return runs::check_unused(*output);

@@ -9,6 +9,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/runs/logs/wall_time.h"
+#include "src/runs/store/store_room.h"
 
 namespace ferry {
 namespace {
@@ -57,6 +58,8 @@ void put_nvme(MachineProfile& profile, NvmeProfile rates) {
 }
 
 NvmeProfile measure_nvme(const Directories& directories, double seconds) {
+  runs::check_store_directories(directories);
+  const runs::DirectoryLocks locks = runs::lock_store_directories(directories);
   NvmeProfile rates{.source = fmt::format("measured {}", runs::now_in_words())};
   const double each_s = seconds / 4;
   ScratchDisk scratch(directories, kFile_bytes * std::ssize(directories), {}, each_s);
@@ -76,6 +79,7 @@ void ensure_nvme_rates(const Directories& directories,
                        const std::function<void(const std::string&)>& tell,
                        double seconds) {
   if (directories.empty()) return;
+  runs::check_store_directories(directories);
   const auto before = profile_of_this_machine("");
   if (!before || find_nvme(*before, directories)) return;
   tell(fmt::format("measuring what the drives of nvme_path give, some {:.0f} s; kept for later",

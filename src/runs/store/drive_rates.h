@@ -26,12 +26,13 @@ void put_nvme(MachineProfile& profile, NvmeProfile rates);
 inline constexpr double kNvmeMeasured_s = 6;
 
 /** What files on the drives give, in about so many seconds; none of them stays. Up to 2 GiB are
- * written to each drive. Throws as open_disk(), and Error(does_not_fit) where there is no room. */
+ * written to each drive. Throws as check_store_directories() and lock_store_directories(), and
+ * Error(does_not_fit) where there is no room. */
 NvmeProfile measure_nvme(const Directories& directories, double seconds);
 
 /** Where the stored profile of this machine has no rates of these drives, measures and stores them,
  * and tells of it. Without a profile nobody needs them: no time is known then. Throws as
- * measure_nvme(). */
+ * measure_nvme(); where directories will not do for a run also if there is nothing to measure. */
 void ensure_nvme_rates(const Directories& directories,
                        const std::function<void(const std::string& line)>& tell,
                        double seconds = kNvmeMeasured_s);

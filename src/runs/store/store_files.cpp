@@ -138,7 +138,7 @@ StoreFiles StoreFiles::make(const NvmeSettings& settings,
                             const DiskOptions& options) {
   FERRY_CHECK(!settings.directories.empty(), "a store without a directory");
   check_store_directories(settings.directories);
-  Locks locks = lock(settings.directories);
+  DirectoryLocks locks = lock_store_directories(settings.directories);
   check_store_room(settings, need);
   return {{.files = new_files(settings.directories, run_id), .n_bytes = need.n_bytes},
           std::move(locks),
@@ -157,7 +157,7 @@ StoreFiles StoreFiles::open(const StorePlace& place,
                     place.files.size(), place.files.front().path.string(), directories.size()),
         "name a directory for each of them");
   check_store_directories(directories);
-  Locks locks = lock(directories);
+  DirectoryLocks locks = lock_store_directories(directories);
   StorePlace here = place;
   const Directories ordered = in_order_of(place, directories);
   for (size_t i = 0; i < ordered.size(); ++i) {
@@ -169,22 +169,10 @@ StoreFiles StoreFiles::open(const StorePlace& place,
   return {std::move(here), std::move(locks), options, /*is_new=*/false};
 }
 
-/** Two runs would take each other's space, and each would have half of what its plan counts on. */
-StoreFiles::Locks StoreFiles::lock(const Directories& directories) {
-  Locks locks;
-  for (const fs::path& directory : directories) {
-    locks.push_back(std::make_unique<FileLock>(directory / ".ferry-nvme.lock"));
-    if (locks.back()->try_lock() == FileLock::State::of_another)
-      throw Error(
-          Fault::machine, "nvme.lock",
-          fmt::format("'{}' of nvme_path is in use by another run", directory.string()),
-          "let that run end (`ferry runs ls` shows what runs), or make a directory for each "
-          "run");
-  }
-  return locks;
-}
-
-StoreFiles::StoreFiles(StorePlace place, Locks locks, const DiskOptions& options, bool is_new)
+StoreFiles::StoreFiles(StorePlace place,
+                       DirectoryLocks locks,
+                       const DiskOptions& options,
+                       bool is_new)
     : locks_(std::move(locks)), place_(std::move(place)) {
   DiskOptions own = options;
   own.must_exist = !is_new;

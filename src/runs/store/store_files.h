@@ -15,7 +15,6 @@
 
 #include "offload/nvme/open_disk.h"
 #include "offload/store/store_format.h"
-#include "src/files/write/file_lock.h"
 #include "src/runs/store/store_place.h"
 #include "src/runs/store/store_room.h"
 
@@ -53,11 +52,9 @@ class StoreFiles {
   void keep(std::string uuid);
 
  private:
-  using Locks = std::vector<std::unique_ptr<FileLock>>;
-  StoreFiles(StorePlace place, Locks locks, const DiskOptions& options, bool is_new);
-  static Locks lock(const Directories& directories);
+  StoreFiles(StorePlace place, DirectoryLocks locks, const DiskOptions& options, bool is_new);
 
-  Locks locks_;  ///< of the directories
+  DirectoryLocks locks_;  ///< of the directories
   StorePlace place_;
   std::unique_ptr<FileDisk> disk_;
   bool is_new_ = false;

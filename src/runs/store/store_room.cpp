@@ -129,6 +129,18 @@ void check_store_directories(const Directories& directories) {
   }
 }
 
+DirectoryLocks lock_store_directories(const Directories& directories) {
+  DirectoryLocks locks;
+  for (const fs::path& directory : directories) {
+    locks.push_back(std::make_unique<FileLock>(directory / ".ferry-nvme.lock"));
+    if (locks.back()->try_lock() == FileLock::State::of_another)
+      refuse(
+          Fault::machine, directory, "is in use by another run",
+          "let that run end (`ferry runs ls` shows what runs), or make a directory for each run");
+  }
+  return locks;
+}
+
 int64_t store_budget_bytes(const NvmeSettings& settings, int64_t own_bytes_each) {
   const auto n = std::ssize(settings.directories);
   const int64_t each = file_bytes_max(settings.directories, !settings.memory_bytes, own_bytes_each);

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
+#include <memory>
 #include <vector>
 
+#include "src/files/write/file_lock.h"
 #include "src/plan/nvme.h"
 
 namespace ferry::runs {
@@ -14,6 +15,12 @@ namespace ferry::runs {
 /** Throws Error(usage) where a directory is missing, named twice, on a network, or on a file system
  * without direct transfers; Error(machine) where nothing may be written there. */
 void check_store_directories(const Directories& directories);
+
+using DirectoryLocks = std::vector<std::unique_ptr<FileLock>>;
+/** Keeps other runs out of the directories as long as it lives: two would take each other's space,
+ * and each would have half of what its plan counts on. Throws Error(machine) where a run is there.
+ */
+DirectoryLocks lock_store_directories(const Directories& directories);
 
 /** The most that a store in these directories may take, all of them together: what nvme_memory
  * says, else what is free but a margin. `own_bytes` in each are of files that the store takes over.

@@ -8,6 +8,7 @@
 
 #include "offload/nvme/drive.h"
 #include "src/base/error.h"
+#include "src/runs/store/store_room.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry {
@@ -130,6 +131,16 @@ TEST_F(EnsuredRates, AreLeftOutWhereNoTimeIsKnownAnyway) {
   EXPECT_FALSE(load_machine_profile());
   store_machine_profile({.name = "another", .host = {.cpu = "of another machine"}});
   EXPECT_THAT(ensure({here_.path()}), IsEmpty());
+  EXPECT_THAT(load_machine_profile()->nvme, IsEmpty());
+  EXPECT_THROW(ensure({here_.path() / "missing"}), Error) << "no run could use it either";
+}
+
+/** What two get at once is no rate of the drive. */
+TEST_F(EnsuredRates, AreNotMeasuredBesideARun) {
+  store_machine_profile({.name = "this", .host = {.cpu = cpu_name()}});
+  const auto locks = runs::lock_store_directories({here_.path()});
+  EXPECT_CONTAINS(config::usage_error([&] { ensure({here_.path()}); }, Fault::machine),
+                  "in use by another run");
   EXPECT_THAT(load_machine_profile()->nvme, IsEmpty());
 }
 
