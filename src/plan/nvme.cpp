@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "offload/store/store_layout.h"
 #include "src/base/error.h"
 #include "src/config/param_groups.h"
 #include "src/config/paths.h"
@@ -26,6 +29,20 @@ Directories nvme_directories(std::string_view text, std::string_view where) {
 Directories nvme_directories_of_environment() {
   constexpr const char* kVariable = "FERRY_NVME_PATH";
   return nvme_directories(config::environment_variable(kVariable), kVariable);
+}
+
+int checkpoints_kept(const config::Config& config) {
+  const bool keeps_best = config.flag("load_best_model_at_end");
+  if (config.text("save_strategy") == "no" && !keeps_best) return 0;
+  const int64_t n = std::max<int64_t>(config.integer("save_total_limit"), keeps_best ? 2 : 1);
+  if (n > kKept_max)
+    throw Error(
+        Fault::usage, "nvme.checkpoints",
+        fmt::format("save_total_limit = {} ({}): with states on NVMe at most {} checkpoints "
+                    "are kept",
+                    n, config.origin("save_total_limit").where, kKept_max),
+        "lower save_total_limit; `ferry export` keeps a model of any checkpoint");
+  return static_cast<int>(n);
 }
 
 }  // namespace ferry

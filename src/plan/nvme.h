@@ -24,6 +24,10 @@ struct NvmeSettings {
 
 NvmeSettings nvme_settings(const config::Config& config);
 
+/** The checkpoints that a run keeps on its drives: none with save_strategy = no. Throws
+ * Error(usage) for more than a store has room for. */
+int checkpoints_kept(const config::Config& config);
+
 /** The directories of a value of nvme_path. Error(usage) where one is empty; `where` says who gave
  * it.
  */

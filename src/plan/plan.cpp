@@ -85,6 +85,7 @@ StepShape make_step_shape(const ModelTable& model,
     shape.scratch_bytes += cached_attention_scratch_bytes(model, generation);
   }
   if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
+  shape.computes_on_host = !request.has_gpu;
   choose(shape, model, {});
   return shape;
 }

@@ -11,6 +11,8 @@
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
 #include "src/plan/cost/rates.h"
+#include "src/plan/nvme.h"
+#include "src/plan/nvme_need.h"
 
 namespace ferry {
 
@@ -314,7 +316,17 @@ PlanRequest make_plan_request(const config::Config& config,
   request.host_budget_bytes =
       std::max<int64_t>(0, host_budget_of(config, machine) - request.host_reserved_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")
-    request.placement = wish == "host" ? Place::host : Place::device;
+    request.placement = wish == "host" ? Place::host : wish == "nvme" ? Place::nvme : Place::device;
+  if (const NvmeSettings nvme = nvme_settings(config); !nvme.directories.empty()) {
+    request.has_nvme = true;
+    request.nvme_budget_bytes =
+        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX));
+    request.n_nvme_copies = kNvmeCopies_least + (trains ? checkpoints_kept(config) : 0);
+  } else if (request.placement == Place::nvme) {
+    throw Error(Fault::usage, "plan.placement",
+                "placement = nvme, but nvme_path names no directory on a drive",
+                "give --nvme-path DIR");
+  }
   request.activations = activations_of(config.text("activations"));
   if (const std::string& wish = config.text("layer_inputs"); wish != "auto")
     request.layer_inputs = wish == "host" ? Place::host : Place::device;

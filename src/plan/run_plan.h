@@ -18,6 +18,8 @@ struct PlanMachine {
    * programs. */
   int64_t gpu_context_bytes = 0;
   int64_t host_budget_bytes = INT64_MAX;
+  /** The most that the drives of nvme_path have room for. */
+  int64_t nvme_budget_bytes = INT64_MAX;
   /** The abilities of the machine, measured or from a preset. Times are not known where there is
    * none, or where it says too little for the model. */
   std::optional<MachineProfile> profile;

@@ -141,11 +141,11 @@ std::vector<Option> machine_options() {
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
-       .choices = {"auto", "resident", "host"},
+       .choices = {"auto", "resident", "host", "nvme"},
        .verbs = kRunning,
-       .help = "For experiments: weights and states all on the device (resident) or all in host "
-               "memory "
-               "(host). auto takes the fastest of both that fits. Never changes the result."},
+       .help = "For experiments: weights and states all on the device (resident), all in host "
+               "memory (host), or the states all on the drives of nvme_path (nvme). auto takes the "
+               "fastest that fits. Never changes the result."},
       {.key = "activations",
        .label = "Activations",
        .type = Type::choice,

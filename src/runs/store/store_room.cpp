@@ -148,20 +148,6 @@ int64_t store_budget_bytes(const NvmeSettings& settings, int64_t own_bytes_each)
   return std::min(settings.memory_bytes.value_or(INT64_MAX), there);
 }
 
-int checkpoints_kept(const config::Config& config) {
-  const bool keeps_best = config.flag("load_best_model_at_end");
-  if (config.text("save_strategy") == "no" && !keeps_best) return 0;
-  const int64_t n = std::max<int64_t>(config.integer("save_total_limit"), keeps_best ? 2 : 1);
-  if (n > kKept_max)
-    throw Error(
-        Fault::usage, "nvme.checkpoints",
-        fmt::format("save_total_limit = {} ({}): with states on NVMe at most {} checkpoints "
-                    "are kept",
-                    n, config.origin("save_total_limit").where, kKept_max),
-        "lower save_total_limit; `ferry export` keeps a model of any checkpoint");
-  return static_cast<int>(n);
-}
-
 void check_store_room(const NvmeSettings& settings, const StoreNeed& need) {
   if (settings.memory_bytes && need.n_bytes > *settings.memory_bytes)
     throw Error(Fault::does_not_fit, "nvme.room",

@@ -34,9 +34,6 @@ struct StoreNeed {
   int n_kept = 0;           ///< checkpoints
   int64_t n_bytes = 0;      ///< of the disk: states x (2 + n_kept), and maps
 };
-/** The checkpoints that a run keeps on its drives: none with save_strategy = no. Throws
- * Error(usage) for more than a store has room for. */
-int checkpoints_kept(const config::Config& config);
 
 /** Throws Error(does_not_fit) with what to change where the drives, or nvme_memory, have too
  * little.

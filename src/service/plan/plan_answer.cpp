@@ -125,10 +125,10 @@ GenerationShape planned_samples(const config::Config& config,
   }
   Prompt any;
   any.ids.resize(static_cast<size_t>(std::min(max_length, context)));
-  const Generation samples = {.rule = {.n_new_max = config.integer("max_new_tokens"),
-                                       .context = context,
-                                       .n_sequences_max = kSamplesAtOnce},
-                              .prompts = {n_prompts, any}};
+  const TextGeneration samples = {.rule = {.n_new_max = config.integer("max_new_tokens"),
+                                           .context = context,
+                                           .n_sequences_max = kSamplesAtOnce},
+                                  .prompts = {n_prompts, any}};
   return shape_of(samples);
 }
 

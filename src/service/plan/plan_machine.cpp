@@ -9,6 +9,7 @@
 #include "src/base/host_memory.h"
 #include "src/plan/nvme.h"
 #include "src/runs/store/drive_rates.h"
+#include "src/runs/store/store_room.h"
 
 namespace ferry::service {
 namespace {
@@ -102,7 +103,8 @@ PlannedMachine this_machine(const config::Config& config,
 
 PlannedMachine planned_machine(const config::Config& config,
                                const std::function<const Nvidia&()>& driver) {
-  const Directories drives = nvme_settings(config).directories;
+  const NvmeSettings nvme = nvme_settings(config);
+  const Directories& drives = nvme.directories;
   if (const auto name = config.maybe_text("machine")) {
     PlannedMachine known = known_machine(config, *name);
     take_nvme(known.machine, drives);
@@ -110,6 +112,7 @@ PlannedMachine planned_machine(const config::Config& config,
   }
   PlannedMachine planned = this_machine(config, driver);
   take_nvme(planned.machine, drives);
+  if (!drives.empty()) planned.machine.nvme_budget_bytes = runs::store_budget_bytes(nvme);
   if (std::string note = note_of_other_machine(); !note.empty())
     planned.notes.push_back(std::move(note));
   return planned;

@@ -94,7 +94,7 @@ bool has_ending_of_data(const fs::path& path) {
 
 }  // namespace
 
-int64_t Generation::longest_prompt() const {
+int64_t TextGeneration::longest_prompt() const {
   int64_t longest = 0;
   for (const Prompt& prompt : prompts)
     longest = std::max(longest, static_cast<int64_t>(prompt.ids.size()));
@@ -150,7 +150,7 @@ int64_t looked_at_tokens(const GenerationRule& rule, int64_t longest_prompt) {
   return std::min(longest_prompt + rule.n_new_max - 1, rule.context);
 }
 
-GenerationShape shape_of(const Generation& generation) {
+GenerationShape shape_of(const TextGeneration& generation) {
   const GenerationRule& rule = generation.rule;
   if (generation.prompts.empty()) return {};
   const int64_t looked_at = looked_at_tokens(rule, generation.longest_prompt());
@@ -195,14 +195,14 @@ std::vector<std::string> sample_texts(const config::Config& config) {
   return texts;
 }
 
-Generation samples_of(const config::Config& config,
-                      const fs::path& directory,
-                      const HfConfig& model,
-                      const Tokenizer& tokenizer,
-                      int64_t context) {
+TextGeneration samples_of(const config::Config& config,
+                          const fs::path& directory,
+                          const HfConfig& model,
+                          const Tokenizer& tokenizer,
+                          int64_t context) {
   std::vector<std::string> texts = sample_texts(config);
   if (texts.empty()) return {};
-  Generation samples = {.rule = generation_rule(config, directory, model, tokenizer, context)};
+  TextGeneration samples = {.rule = generation_rule(config, directory, model, tokenizer, context)};
   samples.rule.n_sequences_max = kSamplesAtOnce;
   for (std::string& text : texts)
     samples.prompts.push_back(make_prompt(std::move(text), tokenizer, context));

@@ -31,7 +31,7 @@ struct GenerationRule {
   std::vector<std::string> stops;  ///< texts that end one
 };
 
-struct Generation {
+struct TextGeneration {
   GenerationRule rule;
   std::vector<Prompt> prompts;  ///< none: nothing is generated
 
@@ -58,7 +58,7 @@ Prompt make_prompt(std::string text, const Tokenizer& tokenizer, int64_t context
 int64_t looked_at_tokens(const GenerationRule& rule, int64_t longest_prompt);
 
 /** The most that the generation has use for. */
-GenerationShape shape_of(const Generation& generation);
+GenerationShape shape_of(const TextGeneration& generation);
 
 /** The file that option sample_prompts names; empty where it is a text, or nothing. Throws
  * Error(data) for the name of a file that is not there. */
@@ -73,10 +73,10 @@ std::vector<std::string> sample_texts(const config::Config& config);
  * it. */
 inline constexpr int64_t kSamplesAtOnce = 8;
 /** The samples of a training. */
-Generation samples_of(const config::Config& config,
-                      const std::filesystem::path& directory,
-                      const HfConfig& model,
-                      const Tokenizer& tokenizer,
-                      int64_t context);
+TextGeneration samples_of(const config::Config& config,
+                          const std::filesystem::path& directory,
+                          const HfConfig& model,
+                          const Tokenizer& tokenizer,
+                          int64_t context);
 
 }  // namespace ferry

@@ -57,7 +57,7 @@ int64_t asked_context(const config::Config& config, const ModelTable& model, boo
 }
 
 void make_plan_of(Job& job) {
-  const Generation& its = job.generation;
+  const TextGeneration& its = job.generation;
   const int64_t longest = its.longest_prompt();
   job.data.max_length = its.rule.uses_cache ? longest : looked_at_tokens(its.rule, longest);
   PlanRequest request =

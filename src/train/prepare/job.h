@@ -42,7 +42,7 @@ struct Job {
   Steps steps;
   Plan plan;                       ///< the place of every byte, src/plan/plan.h
   Identity identity;               ///< of a training
-  Generation generation;           ///< the prompts of `ferry generate`, a training's samples
+  TextGeneration generation;           ///< the prompts of `ferry generate`, a training's samples
   std::vector<std::string> notes;  ///< notes for the user: what was taken for what
 };
 

@@ -11,7 +11,9 @@
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/plan/nvme.h"
+#include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/drive_rates.h"
+#include "src/runs/store/store_room.h"
 
 namespace ferry {
 
@@ -45,11 +47,26 @@ Machine detect_devices(const config::Config& config) {
 
 }  // namespace
 
+namespace {
+
+/** Bytes that the store of a run that goes on has in each directory already. */
+int64_t bytes_of_own_store(const config::Config& config) {
+  const std::string& from = config.text("resume_from_checkpoint");
+  if (from.empty()) return 0;
+  const auto place = runs::store_place_of(runs::find_resume_point(from).run);
+  return place ? place->n_bytes / std::ssize(place->files) : 0;
+}
+
+}  // namespace
+
 Machine detect_machine(const config::Config& config) {
-  const Directories drives = nvme_settings(config).directories;
+  const NvmeSettings nvme = nvme_settings(config);
+  const Directories& drives = nvme.directories;
   ensure_nvme_rates(drives, [](const std::string& line) { log_line("nvme: " + line); });
   Machine machine = detect_devices(config);
   take_nvme(machine.plan, drives);
+  if (!drives.empty())
+    machine.plan.nvme_budget_bytes = runs::store_budget_bytes(nvme, bytes_of_own_store(config));
   return machine;
 }
 

@@ -16,7 +16,7 @@ DriveOptions RunStore::options(const Job& job) {
   return {.open = [this, &job](int64_t n_bytes, std::span<std::byte> window) -> Disk& {
             return open(job, n_bytes, window);
           },
-          .n_kept = job.plan.shape.trains ? runs::checkpoints_kept(job.config) : 0,
+          .n_kept = job.plan.shape.trains ? checkpoints_kept(job.config) : 0,
           .run = id_,
           .uuid = place_ ? place_->uuid : std::string()};
 }
