@@ -103,6 +103,10 @@ CompletedProgram whole_program() {
                            .verbs = {"runs"},
                            .help = "runs stop writes no checkpoint",
                            .takes_value = false});
+  program.flags.push_back({.names = {"yes"},
+                           .verbs = {"runs"},
+                           .help = "runs delete removes what it names",
+                           .takes_value = false});
   program.flags.push_back({.names = {"directory"},
                            .verbs = {"bench"},
                            .help = "Whose drive bench disk measures",
