@@ -77,6 +77,10 @@ std::string Executor::unfinished(const StepList& list) {
              ? ""
              : " of the step before");
   }
+  for (int b = 0; b < shape_.n_blocks(); ++b)
+    if (!device_.happened(sent_[static_cast<size_t>(b)]))
+      name({.verb = Verb::send_states, .queue = QueueId::nvme_write, .block = b}, "");
+  if (!device_.happened(committed_)) name({.verb = Verb::commit, .queue = QueueId::nvme_write}, "");
   for (size_t i = 0; i < list.size(); ++i)
     if (!device_.happened(event(i))) name(list[i], "");
   if (!text.empty()) text.pop_back();

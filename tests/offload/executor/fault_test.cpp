@@ -55,7 +55,8 @@ void expect_needed_edges_to_show(const StepShape& shape, bool layer_inputs_alone
   };
   int n_needed = 0, n_edges = 0;
   for (size_t i = 0; i < list.size(); ++i)
-    for (size_t e = 0; e < list[i].after.size() + list[i].after_update.size(); ++e) {
+    for (size_t e = 0;
+         e < list[i].after.size() + list[i].after_update.size() + list[i].after_commit; ++e) {
       const bool of_layer_input =
           moves_layer_input(i) ||
           (e < list[i].after.size() && moves_layer_input(static_cast<size_t>(list[i].after[e])));
@@ -67,8 +68,10 @@ void expect_needed_edges_to_show(const StepShape& shape, bool layer_inputs_alone
         Action& a = faulty[i];
         if (e < a.after.size())
           drop(a.after, e);
-        else
+        else if (e < a.after.size() + a.after_update.size())
           drop(a.after_update, e - a.after.size());
+        else
+          a.after_commit = false;
       };
       StepList faulty = list;
       options.fault(faulty);
@@ -93,6 +96,18 @@ TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
                                             .activations = Activations::host,
                                             .n_grad_slots = 1,
                                             .n_saved_slots = 1}),
+                                /*layer_inputs_alone=*/false);
+}
+
+TEST(PlantedFault, EveryNeededEdgeOfADriveShowsAndNoOtherDoes) {
+  for (Placing placing : {Placing::drive, Placing::all_on_drive})
+    expect_needed_edges_to_show(make_shape({.n_layers = 1,
+                                            .compute = DType::bf16,
+                                            .n_micro_max = 2,
+                                            .placing = placing,
+                                            .tied = false,
+                                            .n_grad_slots = 1,
+                                            .state_piece_elements = 4096}),
                                 /*layer_inputs_alone=*/false);
 }
 

@@ -92,6 +92,10 @@ void for_each_edge(const StepList& list, Visit&& visit) {
       edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(e));
       visit(dropped, i);
     }
+    if (!list[i].after_commit) continue;
+    StepList dropped = list;
+    dropped[i].after_commit = false;
+    visit(dropped, i);
   }
 }
 
@@ -194,6 +198,31 @@ StepList without(const StepList& list, size_t i, size_t which) {
 
 bool is_pass(const Action& a) {
   return a.verb == Verb::forward || a.verb == Verb::recompute || a.verb == Verb::backward;
+}
+
+TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdgeOfADrive) {
+  int n_needed = 0;
+  for (Placing placing : {Placing::drive, Placing::all_on_drive})
+    for (DType compute : {DType::f32, DType::bf16}) {
+      const StepShape shape = make_shape({.n_layers = 0,
+                                          .compute = compute,
+                                          .n_micro_max = 1,
+                                          .placing = placing,
+                                          .tied = false,
+                                          .n_state_slots = 1,
+                                          .n_weight_windows = 1});
+      for (UpdateOrder order : {UpdateOrder::after_decision, UpdateOrder::as_grads_arrive}) {
+        const StepList list = training_list(shape, 1, order);
+        EXPECT_FALSE(can_go_wrong(shape, twice(list, 1, order)));
+        for_each_edge(list, [&](const StepList& dropped, size_t i) {
+          const auto runs = twice(dropped, 1, order);
+          const bool is_needed = can_go_wrong(shape, runs);
+          EXPECT_EQ(!find_hazards(shape, runs).empty(), is_needed) << describe(list[i], shape);
+          n_needed += is_needed;
+        });
+      }
+    }
+  EXPECT_GT(n_needed, 20);
 }
 
 TEST(Checker, FindsBytesThatAreMissingOrWrong) {
