@@ -32,12 +32,13 @@ std::string memory_text(const PlanRequest& request, const Layout& layout) {
 
 /** The same, and the space on a drive. */
 std::string need_text(const PlanRequest& request, const Plan& plan) {
-  std::string text = memory_text(request, plan.layout);
-  if (plan.n_on_nvme > 0)
-    text += fmt::format(" and {} on the drive ({} may be taken)",
-                        format_bytes(nvme_need_of(plan.shape, request.n_nvme_copies).store_bytes),
-                        format_bytes(request.nvme_budget_bytes));
-  return text;
+  const std::string memory = memory_text(request, plan.layout);
+  if (plan.n_on_nvme == 0) return memory;
+  const bool has_limit = request.nvme_budget_bytes < kStore_bytes_max;
+  return fmt::format(
+      "{}, and {} on the drive{}", memory,
+      format_bytes(nvme_need_of(plan.shape, request.n_nvme_copies).store_bytes),
+      has_limit ? fmt::format(" ({} may be taken)", format_bytes(request.nvme_budget_bytes)) : "");
 }
 
 constexpr Place kBudgets[] = {Place::device, Place::host, Place::nvme};

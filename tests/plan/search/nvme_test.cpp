@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 
 #include "offload/store/store_layout.h"
@@ -11,6 +12,7 @@
 #include "src/plan/nvme_need.h"
 #include "src/plan/run_plan.h"
 #include "src/plan/search/search.h"
+#include "tests/plan/requests.h"
 #include "tests/plan/search/even_plans.h"
 #include "tests/plan/settings.h"
 
@@ -266,6 +268,47 @@ TEST(Nvme, WindowsShrinkWithTheMemory) {
   EXPECT_GT(sizes.size(), 1u);
   for (int64_t size : sizes)
     EXPECT_EQ(size % (1 << 20), 0);
+}
+
+/** The size that a message says after some words; "12.3 GiB", "12.3GiB". */
+int64_t bytes_after(const std::string& message, const std::string& words) {
+  std::smatch found;
+  EXPECT_TRUE(std::regex_search(message, found, std::regex(words + "([0-9.]+ ?[MG]iB)")))
+      << message;
+  return found.empty() ? 0 : parse_bytes(found[1].str()).value_or(0);
+}
+
+TEST(NvmeRefusal, TellsTheSpaceOfADriveWithWhichItFits) {
+  const ModelTable model = bert(1024, 24);
+  for (const bool has_times : {true, false}) {
+    PlanRequest request = tight_request(2 * kGiB);
+    request.has_nvme = false;
+    if (!has_times) request.machine.reset();
+    const std::string message = refusal(model, request);
+    const int64_t space = bytes_after(message, R"(with nvme_path = DIR \(a directory on an SSD, )");
+    request.has_nvme = true;
+    request.nvme_budget_bytes = space / 100 * 101;  // it is rounded
+    EXPECT_TRUE(find_plan(model, request)) << message;
+  }
+  // It is no cure for a card that is too small.
+  PlanRequest request = tight_request(64 * kGiB);
+  request.has_nvme = false;
+  request.gpu_budget_bytes = 100 * kMiB;
+  const std::string message = refusal(model, request);
+  EXPECT_EQ(message.find("nvme"), std::string::npos) << message;
+}
+
+TEST(NvmeRefusal, TellsTheLeastSpaceWhereTheDriveIsTooSmall) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request = tight_request(2 * kGiB);
+  request.nvme_budget_bytes = kGiB;
+  const std::string message = refusal(model, request);
+  EXPECT_NE(message.find("on the drive (1.00 GiB may be taken); largest: "), std::string::npos)
+      << message;
+  request.nvme_budget_bytes = bytes_after(message, "at least nvme_memory = ");
+  EXPECT_TRUE(find_plan(model, request)) << message;
+  request.nvme_budget_bytes = request.nvme_budget_bytes / 20 * 19;
+  EXPECT_FALSE(find_plan(model, request)) << message;
 }
 
 /** Llama-3-8B as `ferry train` asks for it, on a card of 11 GiB with 56 GiB of host memory and one
