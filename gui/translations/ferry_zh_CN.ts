@@ -4782,8 +4782,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>用于实验：每个微批次走完整个模型（horizontal，保存的数据较少），或所有微批次逐块进行（vertical，权重只传输一次）。不影响结果。</translation>
     </message>
     <message>
-        <source>For experiments: weights and states all on the device (resident) or all in host memory (host). auto takes the fastest of both that fits. Never changes the result.</source>
-        <translation>用于实验：权重和状态全部放在设备上（resident）或全部放在主机内存中（host）。auto 取两者中放得下且最快的一种。不影响结果。</translation>
+        <source>For experiments: weights and states all on the device (resident), all in host memory (host), or all states on the drives of nvme_path (nvme). auto takes the fastest that fits. Never changes the result.</source>
+        <translation>用于实验：权重和状态全部放在设备上（resident）、全部放在主机内存中（host），或状态全部放在 nvme_path 的硬盘上（nvme）。auto 取放得下且最快的一种。不影响结果。</translation>
     </message>
     <message>
         <source>For experiments: what happens to tensors saved for the backward. keep is fastest, selective makes each layer&apos;s largest again (of BERT two fifths of them, for a tenth more computing), recompute all of them (a third more), host costs transfers. auto keeps as much as fits. Never changes the result.</source>

@@ -259,6 +259,21 @@ ModelTable make_model_table(const config::Config& config,
   return make_table(hf.fields(), options);
 }
 
+namespace {
+
+std::optional<Place> choose_placement(const config::Config& config, const PlanRequest& request) {
+  const std::string& wish = config.text("placement");
+  if (wish == "resident") return Place::device;
+  if (wish == "host") return Place::host;
+  if (wish == "auto" || !request.trains) return std::nullopt;  // states alone go to a drive
+  if (!request.has_nvme)
+    throw Error(Fault::usage, "config.placement", "placement = nvme needs a drive",
+                "set nvme_path to a directory on an SSD");
+  return Place::nvme;
+}
+
+}  // namespace
+
 PlanRequest make_plan_request(const config::Config& config,
                               const ModelTable& model,
                               const PlanMachine& machine,
@@ -315,18 +330,13 @@ PlanRequest make_plan_request(const config::Config& config,
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =
       std::max<int64_t>(0, host_budget_of(config, machine) - request.host_reserved_bytes);
-  if (const std::string& wish = config.text("placement"); wish != "auto")
-    request.placement = wish == "host" ? Place::host : wish == "nvme" ? Place::nvme : Place::device;
   if (const NvmeSettings nvme = nvme_settings(config); !nvme.directories.empty()) {
     request.has_nvme = true;
     request.nvme_budget_bytes =
         std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX));
     request.n_nvme_copies = kNvmeCopies_least + (trains ? checkpoints_kept(config) : 0);
-  } else if (request.placement == Place::nvme) {
-    throw Error(Fault::usage, "plan.placement",
-                "placement = nvme, but nvme_path names no directory on a drive",
-                "give --nvme-path DIR");
   }
+  request.placement = choose_placement(config, request);
   request.activations = activations_of(config.text("activations"));
   if (const std::string& wish = config.text("layer_inputs"); wish != "auto")
     request.layer_inputs = wish == "host" ? Place::host : Place::device;

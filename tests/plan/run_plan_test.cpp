@@ -108,6 +108,15 @@ TEST(PlanRequest, LeavesItToThePlannerToSayHowMuchMoreGpuMemoryItTakes) {
       Fault::does_not_fit, [&] { request_of({}); }, "end what else is on the GPU");
 }
 
+TEST(PlanRequest, AsksForADriveWhereAllStatesAreToLieOnOne) {
+  const config::Config config = config_of({{"placement", "nvme"}});
+  const ModelTable model =
+      make_model_table(config, bert_of(64, 1), HeadKind::classification, 2, {});
+  expect_usage_error([&] { make_plan_request(config, model, {}, /*trains=*/true); }, "nvme_path");
+  // There are no states where nothing is trained.
+  EXPECT_EQ(make_plan_request(config, model, {}, /*trains=*/false).placement, std::nullopt);
+}
+
 /** All of it measured, in figures that no machine has. */
 MachineProfile measured_memory() {
   MachineProfile profile;

@@ -144,7 +144,7 @@ std::vector<Option> machine_options() {
        .choices = {"auto", "resident", "host", "nvme"},
        .verbs = kRunning,
        .help = "For experiments: weights and states all on the device (resident), all in host "
-               "memory (host), or the states all on the drives of nvme_path (nvme). auto takes the "
+               "memory (host), or all states on the drives of nvme_path (nvme). auto takes the "
                "fastest that fits. Never changes the result."},
       {.key = "activations",
        .label = "Activations",
