@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -62,6 +63,20 @@ class BadDays : public ::testing::Test {
         "--save-steps=5", "--logging-steps=1",    "--output-dir=" + run};
     words.insert(words.end(), more.begin(), more.end());
     return words;
+  }
+  /** A run that ends by itself only where it fails; `act` comes once it has a checkpoint. */
+  static Outcome run_long(const std::string& run, const std::function<void()>& act) {
+    Outcome outcome;
+    std::atomic<bool> has_ended = false;
+    std::thread running([&] {
+      outcome = ferry(new_run(run, {"--epochs=100000"}));
+      has_ended = true;
+    });
+    while (!has_ended && runs::complete_checkpoints(root_ / run).empty())
+      std::this_thread::sleep_for(5ms);
+    if (!has_ended) act();  // else the outcome says why
+    running.join();
+    return outcome;
   }
   /** As if the run had been killed at its end. */
   static void forget_end(const std::string& run) { fs::remove_all(root_ / run / "final"); }
@@ -189,12 +204,7 @@ TEST_F(BadDays, ADiskThatIsTooSmallIsToldBeforeTheFirstStep) {
 }
 
 TEST_F(BadDays, ItsDirectoryIsMovedAway) {
-  Outcome outcome;
-  std::thread running([&] { outcome = ferry(new_run("before", {"--epochs=100000"})); });
-  while (runs::complete_checkpoints(root_ / "before").empty())
-    std::this_thread::sleep_for(5ms);
-  fs::rename(root_ / "before", root_ / "after");
-  running.join();
+  const Outcome outcome = run_long("before", [] { fs::rename(root_ / "before", root_ / "after"); });
   EXPECT_EQ(outcome.exit_code, 5);
   expect_holds(outcome.err, {"was moved to '" + (root_ / "after").string() + "'",
                              "last complete checkpoint is '", "--resume"});
@@ -231,15 +241,12 @@ TEST_F(BadDays, ItsDirectoryIsMovedAwayWhileAFileIsWritten) {
 }
 
 TEST_F(BadDays, ItsDirectoryIsRemoved) {
-  Outcome outcome;
-  std::thread running([&] { outcome = ferry(new_run("gone", {"--epochs=100000"})); });
-  while (runs::complete_checkpoints(root_ / "gone").empty())
-    std::this_thread::sleep_for(5ms);
-  std::error_code error;
-  do {
-    fs::remove_all(root_ / "gone", error);  // again, while the run still puts files there
-  } while (fs::exists(root_ / "gone"));
-  running.join();
+  const Outcome outcome = run_long("gone", [] {
+    std::error_code error;
+    do {
+      fs::remove_all(root_ / "gone", error);  // again, while the run still puts files there
+    } while (fs::exists(root_ / "gone"));
+  });
   EXPECT_EQ(outcome.exit_code, 5);
   expect_holds(outcome.err, {"gone'", "was removed"});
   EXPECT_FALSE(fs::exists(root_ / "gone")) << "nothing comes back that is no run";
