@@ -22,6 +22,9 @@ struct Shared {
   RunQueue& queue;
 };
 
+/** Between a page's edge and what is on it. */
+inline constexpr int kPageMargin = 16;
+
 class Page : public QWidget {
   Q_OBJECT
 

@@ -4,6 +4,10 @@
 
 namespace ferry::gui {
 
+bool has_dark_base(const QPalette& palette) {
+  return palette.color(QPalette::Base).lightnessF() < 0.5;
+}
+
 QColor error_colour(const QPalette& palette) {
   const bool is_dark = palette.color(QPalette::Window).lightnessF() < 0.5;
   return is_dark ? QColor(0xff, 0x9a, 0x8f) : QColor(0xb0, 0x1e, 0x1e);
@@ -15,8 +19,7 @@ QColor mark_colour(const QPalette& palette, int n) {
   static const QColor kDark[] = {{0x1f, 0x45, 0x70}, {0x66, 0x44, 0x10}, {0x24, 0x52, 0x22},
                                  {0x5c, 0x2c, 0x58}, {0x1d, 0x50, 0x54}, {0x52, 0x4e, 0x18}};
   const size_t i = static_cast<size_t>(n) % std::size(kLight);
-  const bool is_dark = palette.color(QPalette::Base).lightnessF() < 0.5;
-  return is_dark ? kDark[i] : kLight[i];
+  return has_dark_base(palette) ? kDark[i] : kLight[i];
 }
 
 QFont bold_font(QFont font) {

@@ -6,6 +6,9 @@
 
 namespace ferry::gui {
 
+/** True where what is written or drawn on is dark. */
+bool has_dark_base(const QPalette& palette);
+
 /** Red enough to be read at 4.5:1 on the palette's window and base. */
 QColor error_colour(const QPalette& palette);
 

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Words {
+struct LoadWords {
   Q_DECLARE_TR_FUNCTIONS(ferry::gui::GpuLoad)
 };
 
@@ -52,13 +52,13 @@ void GpuLoadWatch::watch(std::stop_token stop) {
 
 QString load_in_words(const service::GpuLoad& load) {
   QStringList words;
-  if (load.busy_share) words << Words::tr("%1 % busy").arg(qRound(*load.busy_share * 100));
+  if (load.busy_share) words << LoadWords::tr("%1 % busy").arg(qRound(*load.busy_share * 100));
   if (load.memory_used_bytes && load.memory_total_bytes)
-    words << Words::tr("%1 of %2 used")
+    words << LoadWords::tr("%1 of %2 used")
                  .arg(bytes_text(*load.memory_used_bytes), bytes_text(*load.memory_total_bytes));
-  if (load.power_w) words << Words::tr("%1 W").arg(qRound(*load.power_w));
-  if (load.temperature_c) words << Words::tr("%1 °C").arg(*load.temperature_c);
-  return words.join(Words::tr(", "));
+  if (load.power_w) words << LoadWords::tr("%1 W").arg(qRound(*load.power_w));
+  if (load.temperature_c) words << LoadWords::tr("%1 °C").arg(*load.temperature_c);
+  return words.join(LoadWords::tr(", "));
 }
 
 }  // namespace ferry::gui

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kLookMs = 100;
+constexpr int kStartLookMs = 100;
 
 fs::file_time_type time_of(const fs::path& file) {
   std::error_code error;
@@ -50,7 +50,7 @@ QString said_in(const fs::path& log) {
 }  // namespace
 
 Launcher::Launcher(QObject* parent) : QObject(parent) {
-  timer_.setInterval(kLookMs);
+  timer_.setInterval(kStartLookMs);
   connect(&timer_, &QTimer::timeout, this, &Launcher::look);
 }
 

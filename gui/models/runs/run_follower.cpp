@@ -14,7 +14,7 @@ using service::RunAction;
 
 namespace {
 
-constexpr int kLookMs = 250, kBackgroundMs = 3000;
+constexpr int kFollowerLookMs = 250, kBackgroundMs = 3000;
 constexpr qsizetype kLogLines = 5000;
 constexpr qint64 kLogChunk = qint64{128} << 10;
 
@@ -35,7 +35,7 @@ RunFollower::RunFollower(std::filesystem::path run, QObject* parent)
 void RunFollower::set_active(bool active) {
   if (active == is_active_) return;
   is_active_ = active;
-  timer_.setInterval(active ? kLookMs : kBackgroundMs);
+  timer_.setInterval(active ? kFollowerLookMs : kBackgroundMs);
   if (active) {
     timer_.start();
     look_at_state();

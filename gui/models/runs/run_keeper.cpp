@@ -22,7 +22,7 @@ using Running = RunListModel::Running;
 
 namespace {
 
-constexpr int kLookMs = 1000;
+constexpr int kKeeperLookMs = 1000;
 constexpr const char* kKeptKey = "keeper/paused";
 /** A program that only begins and ends is not made way for; one that changes its scenes is not
  * taken for gone. */
@@ -32,7 +32,7 @@ constexpr qint64 kAskAgainSeconds = 60;
 constexpr int64_t kContextBytes = 700 * kMiB;
 constexpr int64_t kThresholdMib = 1024;
 /** Before that not every run was looked at, and none may be taken for gone. */
-constexpr int64_t kPasses = 2;
+constexpr int64_t kKeeperPasses = 2;
 
 }  // namespace
 
@@ -106,7 +106,7 @@ RunKeeper::World RunKeeper::this_machine(RunListModel& runs,
           .resume = [&requests](const fs::path& run) { requests.resume(run); },
           .is_in_charge =
               [&runs, is_in_charge = std::move(is_in_charge)] {
-                return runs.n_passes() >= kPasses && is_in_charge();
+                return runs.n_passes() >= kKeeperPasses && is_in_charge();
               }};
 }
 
@@ -114,7 +114,7 @@ RunKeeper::RunKeeper(AppSettings& settings, World world, QObject* parent)
     : QObject(parent), settings_(settings), world_(std::move(world)) {
   read_kept();
   connect(&timer_, &QTimer::timeout, this, &RunKeeper::look);
-  timer_.start(kLookMs);
+  timer_.start(kKeeperLookMs);
 }
 
 int64_t RunKeeper::threshold_bytes() const {

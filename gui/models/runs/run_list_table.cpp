@@ -20,7 +20,7 @@ QString number_text(double value) {
 }
 
 /** The last part of a path or of the hub's name of something. */
-QString short_name(const QString& path) {
+QString name_in_list(const QString& path) {
   const QString trimmed = path.endsWith('/') ? path.chopped(1) : path;
   return trimmed.section('/', -1);
 }
@@ -77,9 +77,9 @@ QVariant RunListModel::shown(const Row& row, int column) const {
     case name:
       return run_name(row.path);
     case model:
-      return short_name(text_in(record, "model"));
+      return name_in_list(text_in(record, "model"));
     case data_set: {
-      const QString data = short_name(text_in(record, "dataset"));
+      const QString data = name_in_list(text_in(record, "dataset"));
       if (row.task.isEmpty()) return data;
       return data.isEmpty() ? row.task : tr("%1 (%2)", "data and task").arg(data, row.task);
     }

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using service::MetricsReader;
 using service::Series;
 
-struct Words {
+struct ProgressWords {
   Q_DECLARE_TR_FUNCTIONS(ferry::gui::RunProgress)
 };
 
@@ -64,23 +64,25 @@ QString why_lost(const Json& record, std::optional<double> used, const HostRoom&
   const int64_t planned = planned_host_bytes(record), available = budgeted_host_bytes(record);
   const bool is_here = text_in(record, "host").toStdString() == room.host;
   if (planned == 0)
-    return Words::tr("Its process is gone without a word: it was killed, or the power failed.");
+    return ProgressWords::tr(
+        "Its process is gone without a word: it was killed, or the power failed.");
   const QString planned_text = bytes_text(planned);
   const double most = std::max(static_cast<double>(planned), used.value_or(0));
   if (available > 0 && most > 0.9 * static_cast<double>(available))
-    return Words::tr("Killed, most likely out of host memory: planned %1, available %2.")
+    return ProgressWords::tr("Killed, most likely out of host memory: planned %1, available %2.")
         .arg(planned_text, bytes_text(available));
   // The memory of then is not known; that of now is near it where nothing else has changed.
   if (available == 0 && is_here && room.free_bytes > 0 &&
       most > 0.9 * static_cast<double>(room.free_bytes))
-    return Words::tr("Killed, most likely out of host memory: planned %1, available now %2.")
+    return ProgressWords::tr(
+               "Killed, most likely out of host memory: planned %1, available now %2.")
         .arg(planned_text, bytes_text(room.free_bytes));
   if (is_here && room.free_bytes > 0)
-    return Words::tr(
+    return ProgressWords::tr(
                "Its process is gone without a word: it was killed, or the power failed. It "
                "had planned %1 of host memory; %2 are available now.")
         .arg(planned_text, bytes_text(room.free_bytes));
-  return Words::tr(
+  return ProgressWords::tr(
              "Its process is gone without a word: it was killed, or the power failed. It had "
              "planned %1 of host memory.")
       .arg(planned_text);
@@ -139,10 +141,10 @@ QString why_ended(const Json& record,
                   const HostRoom& room) {
   const QString reason = text_in(record, "exit_reason"), warning = text_in(record, "warning");
   if (facts.phase == "failed")
-    return reason.isEmpty() ? Words::tr("It failed; its log says more.") : reason;
+    return reason.isEmpty() ? ProgressWords::tr("It failed; its log says more.") : reason;
   if (facts.phase == "lost") return why_lost(record, used_host_bytes, room);
   if (facts.phase == "unstarted")
-    return Words::tr("It ended before its first step; its log says more.");
+    return ProgressWords::tr("It ended before its first step; its log says more.");
   if (facts.phase == "stopped") return reason;
   return warning;
 }

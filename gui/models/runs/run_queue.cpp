@@ -23,11 +23,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kLookMs = 2000;
+constexpr int kQueueLookMs = 2000;
 constexpr const char* kOrder = "order.json";
 /** Passes over all runs without a process before the next start: one may have begun in a terminal
  * while the last look at it was some seconds ago. */
-constexpr int64_t kPasses = 2;
+constexpr int64_t kFreePasses = 2;
 
 /** The settings, as a file that `ferry train --config` takes, too. */
 QByteArray toml_of(const config::Config& settings, QString title) {
@@ -47,7 +47,7 @@ QString title_in(const fs::path& file) {
   return line.startsWith("# ") ? line.mid(2) : QString();
 }
 
-QString short_name(const std::string& text) {
+QString name_in_queue(const std::string& text) {
   QString name = to_text(text);
   while (name.endsWith('/'))
     name.chop(1);
@@ -86,7 +86,7 @@ RunQueue::RunQueue(AppSettings& settings,
   });
   connect(&settings_, &AppSettings::changed, this, &RunQueue::tell);
   connect(&timer_, &QTimer::timeout, this, &RunQueue::look);
-  timer_.start(kLookMs);
+  timer_.start(kQueueLookMs);
   take_lock();
   read_directory();
 }
@@ -199,8 +199,8 @@ void RunQueue::read_directory() {
       try {
         config::Config settings;
         config::read_toml_file(settings, file_of(entry), config::Source::file);
-        const QString model = short_name(settings.maybe_text("model_name_or_path").value_or("")),
-                      data = short_name(settings.maybe_text("dataset").value_or(""));
+        const QString model = name_in_queue(settings.maybe_text("model_name_or_path").value_or("")),
+                      data = name_in_queue(settings.maybe_text("dataset").value_or(""));
         entry.about = data.isEmpty() ? model : tr("%1 on %2", "model on data").arg(model, data);
       } catch (const std::exception& wrong) {
         entry.trouble = QString::fromUtf8(wrong.what());
@@ -338,7 +338,7 @@ bool RunQueue::is_free() {
     return false;
   }
   if (free_since_pass_ < 0) free_since_pass_ = runs_.n_passes();
-  return runs_.n_passes() - free_since_pass_ >= kPasses;
+  return runs_.n_passes() - free_since_pass_ >= kFreePasses;
 }
 
 void RunQueue::look() {

@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMargin = 16;
 constexpr int kAgainMs = 20'000;
 
 struct Metric {
@@ -86,7 +85,7 @@ ComparePage::ComparePage(Shared& shared, QWidget* parent) : Page(shared, parent)
   back_ = new QPushButton(tr("&Back"));
   back_->setObjectName("compare_back");
   auto* const column = new QVBoxLayout(choose);
-  column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
+  column->setContentsMargins(kPageMargin, kPageMargin, kPageMargin, kPageMargin);
   column->addWidget(picker_);
   picker_->add_button(back_);
   stack_->addWidget(choose);
@@ -172,7 +171,7 @@ void ComparePage::make_runs_page() {
   splitter->setCollapsible(0, false);
   splitter->setHandleWidth(2 * style()->pixelMetric(QStyle::PM_SplitterWidth));
   auto* const column = new QVBoxLayout(runs_page_);
-  column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
+  column->setContentsMargins(kPageMargin, kPageMargin, kPageMargin, kPageMargin);
   column->setSpacing(10);
   column->addLayout(head);
   column->addWidget(chips_);

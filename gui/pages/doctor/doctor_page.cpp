@@ -18,7 +18,7 @@ namespace {
 /** About as long as the trainer measures. */
 constexpr int kMeasuring_s = 20;
 
-QLabel* words(const QString& text = {}) {
+QLabel* wrapped_words(const QString& text = {}) {
   auto* label = new QLabel(text);
   label->setWordWrap(true);
   label->setTextFormat(Qt::PlainText);
@@ -47,7 +47,7 @@ void fill(QGridLayout& grid, const std::vector<std::pair<QString, QString>>& row
   for (const auto& [name, value] : rows) {
     auto* left = new QLabel(name);
     left->setForegroundRole(QPalette::PlaceholderText);
-    QLabel* right = words(value);
+    QLabel* right = wrapped_words(value);
     right->setAccessibleName(QStringLiteral("%1: %2").arg(name, value));
     grid.addWidget(left, row, 0, Qt::AlignTop);
     grid.addWidget(right, row++, 1);
@@ -119,7 +119,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   facts_->setHorizontalSpacing(14);
   two->addLayout(section(tr("What it has"), facts_), 1);
   auto* measured = new QVBoxLayout;
-  profile_words_ = words();
+  profile_words_ = wrapped_words();
   profile_words_->setObjectName("doctor_profile_words");
   measured->addWidget(profile_words_);
   profile_ = new QGridLayout;
@@ -149,8 +149,8 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
 
   column->addWidget(heading_label(tr("Models that are here")));
   no_models_ =
-      words(tr("None. Set FERRY_MODELS to a directory of models, or fetch one with "
-               "Hugging Face's tools."));
+      wrapped_words(tr("None. Set FERRY_MODELS to a directory of models, or fetch one with "
+                       "Hugging Face's tools."));
   column->addWidget(no_models_);
   models_ = new QTableWidget(0, 4);
   models_->setObjectName("doctor_models");
@@ -250,11 +250,11 @@ QWidget* DoctorPage::widget_of(const Finding& finding, int place) {
   auto* said = new QVBoxLayout;
   QString what = to_text(finding.what);
   if (!what.isEmpty()) what[0] = what[0].toUpper();
-  QLabel* first = words(tr("%1: %2").arg(word_of(finding.severity), what));
+  QLabel* first = wrapped_words(tr("%1: %2").arg(word_of(finding.severity), what));
   first->setFont(bold_font(first->font()));
   said->addWidget(first);
   const QString cure = to_text(finding.cure);
-  if (!cure.isEmpty()) said->addWidget(words(cure));
+  if (!cure.isEmpty()) said->addWidget(wrapped_words(cure));
   row->addLayout(said, 1);
   frame->setAccessibleName(tr("%1: %2").arg(word_of(finding.severity), what));
   frame->setAccessibleDescription(cure);

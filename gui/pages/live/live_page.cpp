@@ -32,12 +32,6 @@ namespace ferry::gui {
 namespace fs = std::filesystem;
 using service::RunAction;
 
-namespace {
-
-constexpr int kMargin = 16;
-
-}  // namespace
-
 LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   stack_ = new QStackedLayout(this);
   auto* const choose = new QWidget;
@@ -45,7 +39,7 @@ LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   auto* const new_run = new QPushButton(tr("&New run"));
   new_run->setObjectName("picker_new_run");
   auto* const column = new QVBoxLayout(choose);
-  column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
+  column->setContentsMargins(kPageMargin, kPageMargin, kPageMargin, kPageMargin);
   column->addWidget(picker_);
   picker_->add_button(new_run);
   stack_->addWidget(choose);
@@ -143,7 +137,7 @@ void LivePage::make_run_page() {
   splitter_->setSizes({31 * fontMetrics().height(), 10 * fontMetrics().height()});
   splitter_->setHandleWidth(2 * style()->pixelMetric(QStyle::PM_SplitterWidth));
   auto* const column = new QVBoxLayout(run_page_);
-  column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
+  column->setContentsMargins(kPageMargin, kPageMargin, kPageMargin, kPageMargin);
   column->setSpacing(10);
   column->addWidget(header_);
   column->addWidget(notice_);

@@ -3,15 +3,9 @@
 #include <QPainterPath>
 #include <array>
 
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
-
-namespace {
-
-bool is_dark(const QPalette& palette) {
-  return palette.color(QPalette::Base).lightnessF() < 0.5;
-}
-
-}  // namespace
 
 QColor curve_colour(int style, const QPalette& palette) {
   static constexpr std::array<QRgb, kCurveStyles> kOn_light = {0xff005f9e, 0xffa84300, 0xff00694a,
@@ -19,11 +13,11 @@ QColor curve_colour(int style, const QPalette& palette) {
   static constexpr std::array<QRgb, kCurveStyles> kOn_dark = {0xff56b4e9, 0xfff0a030, 0xff2fc79b,
                                                               0xffe59bc8, 0xfff0e442, 0xffd0d4da};
   const auto at = static_cast<size_t>(style) % kCurveStyles;
-  return QColor::fromRgb(is_dark(palette) ? kOn_dark[at] : kOn_light[at]);
+  return QColor::fromRgb(has_dark_base(palette) ? kOn_dark[at] : kOn_light[at]);
 }
 
 QColor warning_colour(const QPalette& palette) {
-  return QColor::fromRgb(is_dark(palette) ? 0xffff9d6e : 0xffa83200);
+  return QColor::fromRgb(has_dark_base(palette) ? 0xffff9d6e : 0xffa83200);
 }
 
 QPen curve_pen(int style, const QPalette& palette, double width) {

@@ -45,10 +45,6 @@ Look look_of(int kind, bool is_dark) {
   return {QColor::fromRgb(is_dark ? both.dark : both.light), both.pattern};
 }
 
-bool is_dark(const QPalette& palette) {
-  return palette.color(QPalette::Base).lightnessF() < 0.5;
-}
-
 double luminance(const QColor& colour) {
   const auto linear = [](double c) {
     return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
@@ -200,7 +196,7 @@ QSize StackedBars::minimumSizeHint() const {
 void StackedBars::paint_segment(QPainter& painter,
                                 const QRectF& rect,
                                 const BarSegment& segment) const {
-  const Look look = look_of(segment.kind, is_dark(palette()));
+  const Look look = look_of(segment.kind, has_dark_base(palette()));
   painter.fillRect(rect, look.colour);
   const QColor ink = ink_on(look.colour);
   if (look.pattern != Qt::NoBrush) {
@@ -256,7 +252,7 @@ void StackedBars::paintEvent(QPaintEvent* /*event*/) {
                             : metrics.horizontalAdvance(segment.text) <= room ? segment.text
                                                                               : QString();
       if (shown.isEmpty()) continue;
-      const Look look = look_of(segment.kind, is_dark(palette()));
+      const Look look = look_of(segment.kind, has_dark_base(palette()));
       const int text_width = metrics.horizontalAdvance(shown);
       const QRectF plate(place.center().x() - text_width / 2.0 - 2, place.top() + 1, text_width + 4,
                          place.height() - 2);

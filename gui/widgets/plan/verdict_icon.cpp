@@ -2,10 +2,12 @@
 
 #include <QPainter>
 
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
 
 QPixmap verdict_pixmap(VerdictIcon icon, int size, const QWidget& widget) {
-  const bool is_dark = widget.palette().color(QPalette::Base).lightnessF() < 0.5;
+  const bool is_dark = has_dark_base(widget.palette());
   const double ratio = widget.devicePixelRatioF();
   QPixmap pixmap(QSize(size, size) * ratio);
   pixmap.setDevicePixelRatio(ratio);

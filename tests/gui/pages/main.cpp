@@ -8,7 +8,7 @@
 
 namespace {
 
-using ferry::gui::test::MonitoredApplication;
+using ferry::gui::MonitoredApplication;
 
 constexpr const char* kAgain = "FERRY_SLOW_TEST_AGAIN";
 

@@ -7,7 +7,7 @@
 
 #include "tests/gui/waiting.h"
 
-namespace ferry::gui::test {
+namespace ferry::gui {
 
 class MonitoredApplication : public QApplication {
  public:
@@ -46,4 +46,4 @@ class MonitoredApplication : public QApplication {
   QStringList slow_;
 };
 
-}  // namespace ferry::gui::test
+}  // namespace ferry::gui

@@ -178,7 +178,7 @@ TEST_F(Presets, AFileThatIsNoneSaysWhy) {
   EXPECT_FALSE(presets.index(row).data(PresetModel::problem_role).toString().isEmpty());
 }
 
-config::Config with(std::initializer_list<std::pair<const char*, const char*>> values) {
+config::Config config_of(std::initializer_list<std::pair<const char*, const char*>> values) {
   config::Config config;
   for (const auto& [key, value] : values)
     config.set(key, value, {config::Source::command_line, "test"});
@@ -186,7 +186,7 @@ config::Config with(std::initializer_list<std::pair<const char*, const char*>> v
 }
 
 TEST(ModelFacts, OfAKnownNameThatIsNotHere) {
-  const ModelFacts facts = read_model_facts(with({{"model", "bert-large-uncased"}}));
+  const ModelFacts facts = read_model_facts(config_of({{"model", "bert-large-uncased"}}));
   EXPECT_EQ(facts.family, "bert");
   EXPECT_EQ(facts.n_layers, 24);
   EXPECT_NEAR(static_cast<double>(facts.n_params), 335e6, 3e6);
@@ -202,7 +202,7 @@ TEST(ModelFacts, OfAKnownNameThatIsNotHere) {
 }
 
 TEST(ModelFacts, OfADecoderHaveItsDefaultsAndTasks) {
-  const ModelFacts facts = read_model_facts(with({{"model", "gpt2"}, {"task", "mlm"}}));
+  const ModelFacts facts = read_model_facts(config_of({{"model", "gpt2"}, {"task", "mlm"}}));
   EXPECT_TRUE(facts.is_decoder);
   EXPECT_EQ(facts.defaults["learning_rate"], "1e-5");
   EXPECT_EQ(facts.defaults["train_batch_size"], "16");
@@ -212,8 +212,8 @@ TEST(ModelFacts, OfADecoderHaveItsDefaultsAndTasks) {
 
 TEST(ModelFacts, NameWhatIsWrong) {
   EXPECT_TRUE(read_model_facts(config::Config()).problem.isEmpty());  // nothing was chosen yet
-  EXPECT_TRUE(read_model_facts(with({{"model", "/no/such"}})).problem.contains("/no/such"));
-  const ModelFacts drawn = read_model_facts(with({{"from_config", "gpt2"}}));
+  EXPECT_TRUE(read_model_facts(config_of({{"model", "/no/such"}})).problem.contains("/no/such"));
+  const ModelFacts drawn = read_model_facts(config_of({{"from_config", "gpt2"}}));
   EXPECT_EQ(drawn.key, "config_name");
   EXPECT_EQ(drawn.defaults["learning_rate"], "0.0003");
   EXPECT_EQ(drawn.n_layers, 12);
