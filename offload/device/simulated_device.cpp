@@ -305,7 +305,9 @@ class QueuedDevice : public SimulatedDevice {
 class AdversarialDevice final : public QueuedDevice {
  public:
   AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool)
-      : QueuedDevice(options, pool), random_(options.seed) {}
+      : QueuedDevice(options, pool),
+        random_(options.seed),
+        starved_(random_() % (2 * kQueues)) {}
 
   bool wait_host(EventId event, std::chrono::milliseconds) override {
     std::unique_lock lock(mutex_);
@@ -326,14 +328,16 @@ class AdversarialDevice final : public QueuedDevice {
 
  private:
   /** One item of one ready queue; there is one, since a wait is for what was recorded before it. A
-   * queue is favoured for a while, so that one runs far ahead of the others. */
+   * queue is favoured for a while, so that one runs far ahead of the others, and with every second
+   * seed one runs only where all others wait. */
   void step(std::unique_lock<std::mutex>& lock) {
     size_t ready_queues[kQueues];
     size_t n = 0;
     for (size_t q = 0; q < kQueues; ++q)
-      if (ready(q)) ready_queues[n++] = q;
+      if (q != starved_ && ready(q)) ready_queues[n++] = q;
+    if (n == 0 && starved_ < kQueues && ready(starved_)) ready_queues[n++] = starved_;
     FERRY_CHECK(n > 0, "every queue waits for another");
-    if (patience_ == 0 || !ready(favourite_)) {
+    if (patience_ == 0 || !ready(favourite_) || favourite_ == starved_) {
       favourite_ = ready_queues[random_() % n];
       patience_ = 1 + random_() % 24;
     }
@@ -342,6 +346,7 @@ class AdversarialDevice final : public QueuedDevice {
   }
 
   std::mt19937_64 random_;
+  const size_t starved_;  ///< kQueues and more: none
   size_t favourite_ = 0;
   uint64_t patience_ = 0;
 };
