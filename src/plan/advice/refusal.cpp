@@ -67,7 +67,7 @@ std::string largest_text(const PlanRequest& request, const Plan& plan) {
                               : counted(request, place, [&](Place at) {
                                   return plan.layout.n_bytes[static_cast<size_t>(at)];
                                 });
-    if (taken <= budget_of(request, place)) continue;
+    if (taken <= std::min(budget_of(request, place), kStore_bytes_max)) continue;
     for (int t = 0; t < kTags; ++t) {
       const auto tag = static_cast<Tag>(t);
       const int64_t bytes =
