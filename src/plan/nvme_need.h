@@ -1,6 +1,6 @@
 #pragma once
-// The traffic and the space of states that a plan puts on NVMe. The search keeps to the space,
-// `ferry plan` and the app print both.
+// The traffic and the space of states and weights that a plan puts on NVMe. The search keeps to the
+// space, `ferry plan` and the app print both.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace ferry {
 inline constexpr int64_t kStore_bytes_max = int64_t{1} << 59;
 
 struct NvmeNeed {
-  int n_blocks = 0, n_pieces = 0;  ///< whose states live there, and what they are cut into
+  int n_blocks = 0, n_pieces = 0;  ///< of which something lives there, and what it is cut into
   int64_t read_bytes = 0, written_bytes = 0;  ///< of a step; what is written wears the drive
   /** Space, with all copies; more than kStore_bytes_max where no store takes so many extents. */
   int64_t store_bytes = 0;
@@ -23,7 +23,7 @@ struct NvmeNeed {
  * written. Each checkpoint that is kept is one more. */
 inline constexpr int kNvmeCopies_least = 2;
 
-/** All zero where no states live on a drive. `n_copies`: PlanRequest::n_nvme_copies. */
+/** All zero where nothing lives on a drive. `n_copies`: PlanRequest::n_nvme_copies. */
 NvmeNeed nvme_need_of(const StepShape& shape, int n_copies);
 
 }  // namespace ferry

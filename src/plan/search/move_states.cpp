@@ -35,14 +35,15 @@ std::vector<size_t> spread_order(size_t n) {
 
 using Group = std::vector<int>;
 
-/** Groups of blocks that are trained and updated in host memory, in the order in which they move:
- * the last first, which the next forward needs last. */
+/** Groups of blocks whose states, or in a model that is not trained whose weights, are in host
+ * memory, in the order in which they move: the last first, which the next forward needs last. */
 std::vector<Group> movable_groups(const PlanRequest& request, const StepShape& shape) {
   std::vector<Group> groups;
   for (Group group : groups_of(shape)) {
     std::erase_if(group, [&](int b) {
       const BlockPlacement& place = shape.blocks[static_cast<size_t>(b)].place;
-      return !shape.is_trained(b) || (request.has_gpu && place.updates() != Place::host);
+      return (request.trains && !shape.is_trained(b)) ||
+             (request.has_gpu && place.updates() != Place::host);
     });
     if (!group.empty()) groups.push_back(std::move(group));
   }
@@ -69,8 +70,8 @@ std::vector<Window> windows_of(const StepShape& shape, const std::vector<Group>&
     int64_t n = 0;
     for (const Group& group : groups)
       for (int b : group)
-        n += (shape.blocks[static_cast<size_t>(b)].n_trained_elements + piece_elements - 1) /
-             piece_elements;
+        n +=
+            (shape.blocks[static_cast<size_t>(b)].n_elements + piece_elements - 1) / piece_elements;
     return n;
   };
   int64_t least = kPiece_elements_least;
@@ -83,6 +84,13 @@ std::vector<Window> windows_of(const StepShape& shape, const std::vector<Group>&
   return windows;
 }
 
+/** True where the block's weights may lie on a drive: another has none of its tensors, and passes
+ * read them in slots. */
+bool may_move_weights(const PlanRequest& request, const StepShape& shape, const Group& group) {
+  const Place weights = shape.blocks[static_cast<size_t>(group.front())].place.weights;
+  return group.size() == 1 && (!request.has_gpu || weights != Place::device);
+}
+
 /** Bytes that the drive moves in a step, and could move in the meantime. */
 int64_t traffic_of(const StepShape& shape) {
   const NvmeNeed need = nvme_need_of(shape, kNvmeCopies_least);
@@ -93,7 +101,7 @@ int64_t traffic_of(const StepShape& shape) {
 
 bool may_use_nvme(const PlanRequest& request) {
   const int n_kept = request.n_nvme_copies - kNvmeCopies_least;
-  return request.has_nvme && request.trains && n_kept >= 0 && n_kept <= kKept_max &&
+  return request.has_nvme && n_kept >= 0 && n_kept <= kKept_max &&
          request.placement.value_or(Place::nvme) == Place::nvme;
 }
 
@@ -108,9 +116,28 @@ Shortfall move_states(const PlanRequest& request, Plan& plan, Search& search) {
       for (int b : groups[g]) {
         BlockPlacement& place = shape.blocks[static_cast<size_t>(b)].place;
         place.states = g < n_moved ? Place::nvme : place.grads;
-        plan.n_on_nvme += g < n_moved;
+        plan.n_on_nvme += g < n_moved && shape.is_trained(b);
       }
     return fit(request, shape, search);
+  };
+  /** Moves the weights of as few groups as needed, of those that may go. */
+  const auto move_weights = [&] {
+    std::vector<int> blocks;
+    for (const Group& group : groups)
+      if (may_move_weights(request, shape, group)) blocks.push_back(group.front());
+    std::vector<Place> stay;
+    for (int b : blocks)
+      stay.push_back(shape.blocks[static_cast<size_t>(b)].place.weights);
+    const auto lacking_without = [&](size_t n) {
+      for (size_t i = 0; i < blocks.size(); ++i)
+        shape.blocks[static_cast<size_t>(blocks[i])].place.weights = i < n ? Place::nvme : stay[i];
+      return fit(request, shape, search);
+    };
+    const size_t n_kept = most_possible(0, blocks.size(), [&](size_t n) {
+      return lacking_without(blocks.size() - n).host_bytes == 0;
+    });
+    plan.n_weights_on_nvme = static_cast<int>(blocks.size() - n_kept);
+    return lacking_without(blocks.size() - n_kept);
   };
   const bool moves_all = request.placement == Place::nvme;
   Window best;
@@ -131,7 +158,8 @@ Shortfall move_states(const PlanRequest& request, Plan& plan, Search& search) {
     n_moved = groups.size() - n_kept;
     least_traffic = traffic;
   }
-  return lacking_with(best, n_moved);
+  const Shortfall lacking = lacking_with(best, n_moved);
+  return lacking.host_bytes > 0 ? move_weights() : lacking;
 }
 
 }  // namespace ferry

@@ -84,10 +84,11 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                                                  plan.n_resident, plan.shape.n_blocks())
                                    : "";
   const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && plan.n_micro > 1;
-  const std::string on_nvme = plan.n_on_nvme == 0
-                                  ? ""
-                                  : fmt::format("; states of {} of {} blocks on NVMe",
-                                                plan.n_on_nvme, plan.shape.n_blocks());
+  std::string on_nvme;
+  for (const auto& [what, n] :
+       {std::pair{"states", plan.n_on_nvme}, std::pair{"weights", plan.n_weights_on_nvme}})
+    if (n > 0)
+      on_nvme += fmt::format("; {} of {} of {} blocks on NVMe", what, n, plan.shape.n_blocks());
   return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}{}; saved tensors {}{}",
                      plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
                      is_vertical ? ", all through a block before the next block" : "", resident,
