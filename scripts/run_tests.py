@@ -34,6 +34,9 @@ TOO_SLOW_FOR_ASAN = [
     'SameBits.*/fp16', '*Pause.*/fp16', '*Pause.*/bf16', '*SaveUnderSteps.*/fp16', '*SaveUnderSteps.*/bf16',
     'ReducedEveryLevel.VFadesAtItsRate/scalar',
 ]
+# The main part runs these cases alone of these programs: all others of them run sanitized. The address sanitizer forbids the
+# library for NUMA, and its part has no trainer.
+ALSO_IN_MAIN = {'plan': TOO_SLOW_FOR_ASAN, 'offload': TOO_SLOW_FOR_ASAN + ['NumaDeathTest.*'], 'gui_models': ['RealRun.*']}
 # Their tests are built with LibTorch: with sanitizers that takes minutes of compiling.
 ROOMS_OF_THE_TRAINER = ['engine', 'measure', 'train', 'parity', 'perf']
 # Widgets draw with libraries that keep what they allocate until the process ends; the app's models are sanitized. gui_program
@@ -252,9 +255,12 @@ def part_main(tally, arguments):
         targets = default_outputs('build-test', {output for test in chosen for output in test.outputs})
         build(tally, 'main', 'build-test', options, targets)
     with Part(tally, 'main tests'):
-        names = [test.name for test in chosen if is_built(test, 'build-test')]
-        if names:
-            run_meson(tally, 'main', 'build-test', names, patience=12 if arguments.long else 2)
+        built = [test.name for test in chosen if is_built(test, 'build-test')]
+        partly = {} if has_gpu() or arguments.long else {name: ALSO_IN_MAIN[name] for name in built if name in ALSO_IN_MAIN}
+        whole = [name for name in built if name not in partly]
+        for names, env in [(whole, {})] + [([name], {'GTEST_FILTER': ':'.join(cases)}) for name, cases in partly.items()]:
+            if names:
+                run_meson(tally, 'main', 'build-test', names, env, patience=12 if arguments.long else 2)
 
 
 def runs_in_main(test):
