@@ -161,7 +161,8 @@ class LayoutMaker {
     int64_t weights = 0;
     bool has_states = false;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      FERRY_CHECK(decided(b).n_state_pieces == 0 || place == block(b).place.updates(),
+      FERRY_CHECK(decided(b).n_state_pieces == 0 || shape_.computes_on_host ||
+                      place == block(b).place.updates(),
                   "{} has states on a drive that are updated on {}", block(b).name,
                   name_of(block(b).place.updates()));
       has_states |= decided(b).n_state_pieces > 0;
