@@ -38,12 +38,13 @@ using Group = std::vector<int>;
 /** Groups of blocks whose states, or in a model that is not trained whose weights, are in host
  * memory, in the order in which they move: the last first, which the next forward needs last. */
 std::vector<Group> movable_groups(const PlanRequest& request, const StepShape& shape) {
+  // A CPU that updates states of a drive has all else in its one memory, the device's.
+  const Place updated_on = request.has_gpu ? Place::host : Place::device;
   std::vector<Group> groups;
   for (Group group : groups_of(shape)) {
     std::erase_if(group, [&](int b) {
       const BlockPlacement& place = shape.blocks[static_cast<size_t>(b)].place;
-      return (request.trains && !shape.is_trained(b)) ||
-             (request.has_gpu && place.updates() != Place::host);
+      return (request.trains && !shape.is_trained(b)) || place.updates() != updated_on;
     });
     if (!group.empty()) groups.push_back(std::move(group));
   }
