@@ -8,6 +8,7 @@
 #include "src/base/error.h"
 #include "src/config/param_groups.h"
 #include "src/config/paths.h"
+#include "src/plan/nvme_need.h"
 
 namespace ferry {
 
@@ -43,6 +44,10 @@ int checkpoints_kept(const config::Config& config) {
                     n, config.origin("save_total_limit").where, kKept_max),
         "lower save_total_limit; `ferry export` keeps a model of any checkpoint");
   return static_cast<int>(n);
+}
+
+int nvme_copies(const config::Config& config, bool trains) {
+  return kNvmeCopies_least + (trains ? checkpoints_kept(config) : 0);
 }
 
 }  // namespace ferry

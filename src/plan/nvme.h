@@ -27,6 +27,8 @@ NvmeSettings nvme_settings(const config::Config& config);
 /** The checkpoints that a run keeps on its drives: none with save_strategy = no. Throws
  * Error(usage) for more than a store has room for. */
 int checkpoints_kept(const config::Config& config);
+/** The copies of its states that a run has room for (PlanRequest::n_nvme_copies). */
+int nvme_copies(const config::Config& config, bool trains);
 
 /** The directories of a value of nvme_path. Error(usage) where one is empty; `where` says who gave
  * it.

@@ -334,7 +334,7 @@ PlanRequest make_plan_request(const config::Config& config,
     request.has_nvme = true;
     request.nvme_budget_bytes =
         std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX));
-    request.n_nvme_copies = kNvmeCopies_least + (trains ? checkpoints_kept(config) : 0);
+    request.n_nvme_copies = nvme_copies(config, trains);
   }
   request.placement = choose_placement(config, request);
   request.activations = activations_of(config.text("activations"));

@@ -338,7 +338,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
       {"dataset", job.config.text("dataset")},
       {"n_steps", job.steps.total},
       {"identity", *job.identity.bits},
-      {"plan", plan_json(job.plan, job.machine.plan.has_gpu)},
+      {"plan", plan_json(job)},
       {"host_budget_bytes", host_budget_of(job.config, job.machine.plan)}};
   if (!resumed)
     about["parent"] = job.model.directory.has_weights()

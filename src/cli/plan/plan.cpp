@@ -36,6 +36,31 @@ void print_reserve(const PlanRequest& request) {
       kept);
 }
 
+/** The store of a run's states, with all copies. */
+std::vector<std::string> nvme_row(const service::PlannedNvme& nvme) {
+  const int64_t n_bytes = nvme.need.store_bytes;
+  // So many copies that no store has room for them.
+  const bool is_possible = n_bytes <= kStore_bytes_max;
+  std::string limit =
+      nvme.budget_bytes ? fmt::format("of {}", format_bytes(*nvme.budget_bytes)) : std::string();
+  if (n_bytes > nvme.budget_bytes.value_or(kStore_bytes_max)) limit += ": too much";
+  if (n_bytes > 0 && is_possible)
+    limit += fmt::format("{}{} copies of the states", limit.empty() ? "" : "; ", nvme.n_copies);
+  return {"in all", std::string(name_of(Place::nvme)), is_possible ? format_bytes(n_bytes) : "",
+          limit};
+}
+
+void print_wear(const service::PlannedNvme& nvme, bool is_verbose) {
+  const std::string text = wear_text(nvme.need, nvme.life);
+  if (text.empty()) return;
+  fmt::print("{}\n", text);
+  if (is_verbose && !nvme.life)
+    fmt::print("How long the drive lasts is not known: give nvme_endurance.\n");
+  fmt::print("\n");
+  if (const std::string warning = wear_warning(nvme.life); !warning.empty())
+    log_line("warning: " + warning);
+}
+
 /** The plan of a refused answer is the nearest to what there is. */
 void print_text(const PlanAnswer& answer, bool is_verbose) {
   const Plan& plan = *answer.plan;
@@ -71,6 +96,7 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
     add_sum(std::string(name_of(Place::device)), gpu_bytes, request.gpu_budget_bytes);
   add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
           request.host_budget_bytes);
+  if (answer.nvme) table.add_row(nvme_row(*answer.nvme));
   table.add_rule();
   table.add_row({"checkpoints", "disk",
                  format_bytes(disk.need.checkpoint_bytes * disk.need.n_checkpoints),
@@ -83,8 +109,29 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
   fmt::print("{}\n", table.text(terminal));
   print_reserve(request);
   if (answer.refusal) return;
+  if (answer.nvme) print_wear(*answer.nvme, is_verbose);
   print_plan_time(answer, is_verbose, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
+}
+
+ordered_json nvme_json(const service::PlannedNvme& nvme) {
+  const auto known = [](const auto& value) {
+    return value ? ordered_json(*value) : ordered_json(nullptr);
+  };
+  ordered_json directories = ordered_json::array();
+  for (const auto& directory : nvme.settings.directories)
+    directories.push_back(directory.string());
+  return {{"directories", directories},
+          {"n_blocks", nvme.need.n_blocks},
+          {"store_bytes", nvme.need.store_bytes},
+          {"n_copies", nvme.n_copies},
+          {"budget_bytes", known(nvme.budget_bytes)},
+          {"step_read_bytes", nvme.need.read_bytes},
+          {"step_written_bytes", nvme.need.written_bytes},
+          {"window_bytes", nvme.need.window_bytes},
+          {"endurance_bytes", known(nvme.settings.endurance_bytes)},
+          {"life_steps", nvme.life ? ordered_json(nvme.life->n_steps) : nullptr},
+          {"life_s", nvme.life ? known(nvme.life->seconds) : nullptr}};
 }
 
 void print_json(const PlanAnswer& answer) {
@@ -124,6 +171,7 @@ void print_json(const PlanAnswer& answer) {
       {"gpu_reserved_bytes", request.has_gpu ? ordered_json(request.gpu_reserved_bytes) : nullptr},
       {"is_reserve_assumed", request.is_reserve_assumed},
       {"n_resident_blocks", plan.n_resident},
+      {"nvme", answer.nvme ? nvme_json(*answer.nvme) : nullptr},
       {"time", plan_time_json(answer)},
       {"disk",
        {{"directory", disk.directory.string()},

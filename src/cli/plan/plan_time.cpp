@@ -36,9 +36,7 @@ void print_plan_time(const service::PlanAnswer& answer,
   term::Table table({{"a step"}, {"time", term::Align::right}, {""}});
   for (const ResourceTime& resource : time.resources) {
     if (resource.busy_s < kWorthShowing_s) continue;
-    // On a CPU nothing is copied but a batch, within the same memory.
-    const bool is_copy = resource.queue != QueueId::compute && resource.queue != QueueId::host;
-    if (!request.has_gpu && is_copy) continue;
+    if (!request.has_gpu && resource.is_copy()) continue;
     table.add_row({resource.name, fmt::format("{:.1f} ms", 1e3 * resource.busy_s),
                    fmt::format("{}{}", term::bar(resource.busy_s, time.step_s, bar_width, terminal),
                                resource.queue == time.binding ? "  binds" : "")});

@@ -169,7 +169,9 @@ PlanTime time_of(const Plan& plan, const PlanAnswer& answer) {
       .resources = {resource(QueueId::compute, request.has_gpu ? "GPU" : "CPU", "compute_s"),
                     resource(QueueId::h2d, "copies to the GPU", "h2d_s"),
                     resource(QueueId::d2h, "copies from the GPU", "d2h_s"),
-                    resource(QueueId::host, "CPU updates", "host_s")},
+                    resource(QueueId::host, "CPU updates", "host_s"),
+                    resource(QueueId::nvme_read, "reads from the drive", "nvme_read_s"),
+                    resource(QueueId::nvme_write, "writes to the drive", "nvme_write_s")},
       .binding = predicted.binding(),
       .samples_per_s = samples_per_second(request, plan),
       .tokens_per_text = answer.texts.mean_tokens.value_or(static_cast<double>(request.max_length)),
@@ -179,6 +181,19 @@ PlanTime time_of(const Plan& plan, const PlanAnswer& answer) {
   if (request.has_gpu && request.machine->gpu->power_w > 0)
     time.step_joules_at_most = request.machine->gpu->power_w * time.step_s;
   return time;
+}
+
+/** Of an answer with its plan, and the time if that is known; nothing without drives. */
+std::optional<PlannedNvme> planned_nvme(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  if (!answer.plan || !request.has_nvme) return std::nullopt;
+  PlannedNvme nvme = {.settings = nvme_settings(answer.config),
+                      .need = nvme_need_of(answer.plan->shape, request.n_nvme_copies),
+                      .n_copies = request.n_nvme_copies};
+  if (request.nvme_budget_bytes < kStore_bytes_max) nvme.budget_bytes = request.nvme_budget_bytes;
+  nvme.life = drive_life_of(nvme.need, nvme.settings.endurance_bytes,
+                            answer.time ? std::optional(answer.time->step_s) : std::nullopt);
+  return nvme;
 }
 
 /** The plan, or why there is none and what comes nearest. */
@@ -208,6 +223,7 @@ Verdict PlanAnswer::verdict() const {
   };
   if (!fits()) return Verdict::does_not_fit;
   if (is_tight(host_bytes_of(*plan, request.has_gpu), request.host_budget_bytes) ||
+      (nvme && nvme->budget_bytes && is_tight(nvme->need.store_bytes, *nvme->budget_bytes)) ||
       (disk.free_bytes && is_tight(disk.need.bytes(), *disk.free_bytes)))
     return Verdict::tight;
   return Verdict::fits;
@@ -299,6 +315,7 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   tell_all(answer.request.notes);
   answer.disk = planned_disk(settings, answer.model);
   make_plan_of(answer, question.looks_for_gains);
+  answer.nvme = planned_nvme(answer);
   return answer;
 }
 

@@ -19,6 +19,8 @@
 #include "src/config/config.h"
 #include "src/files/hf/hf_config.h"
 #include "src/plan/disk.h"
+#include "src/plan/drive_life.h"
+#include "src/plan/nvme.h"
 #include "src/plan/run_plan.h"
 #include "src/service/plan/more_memory.h"
 #include "src/service/plan/plan_machine.h"
@@ -41,18 +43,32 @@ struct PlannedDisk {
   bool fits() const { return !free_bytes || need.bytes() <= *free_bytes; }
 };
 
+/** The third place of a run: what its states take of its drives. */
+struct PlannedNvme {
+  NvmeSettings settings;
+  NvmeNeed need;  ///< all zero where no states live there
+  /** The most that the store may take; nullopt: not known, of a machine that is not here. */
+  std::optional<int64_t> budget_bytes;
+  int n_copies = 0;               ///< of the states
+  std::optional<DriveLife> life;  ///< where nvme_endurance says what the drives may be written
+};
+
 /** The time that one resource of the machine is busy in a step. */
 struct ResourceTime {
   QueueId queue = QueueId::compute;
   const char* name = "";  ///< for people
   const char* key = "";   ///< for JSON
   double busy_s = 0;
+
+  /** A copy between host and GPU. On a CPU these are of a batch, within the same memory. */
+  bool is_copy() const { return queue == QueueId::h2d || queue == QueueId::d2h; }
+  bool is_drive() const { return queue == QueueId::nvme_read || queue == QueueId::nvme_write; }
 };
 
 /** The time of a run, from the machine's figures. */
 struct PlanTime {
   double step_s = 0;
-  std::array<ResourceTime, 4> resources;
+  std::array<ResourceTime, 6> resources;
   QueueId binding = QueueId::compute;
   double samples_per_s = 0, tokens_per_s = 0;
   double tokens_per_text = 0;                 ///< the mean, or max_length where it is not known
@@ -62,7 +78,8 @@ struct PlanTime {
   std::vector<MemoryGain> gains;              ///< with one more GiB; empty unless asked for
 };
 
-/** `tight`: little is left of host memory or disk. The GPU's is filled wherever that helps. */
+/** `tight`: little is left of host memory, drives or disk. The GPU's is filled wherever that helps.
+ */
 enum class Verdict : uint8_t { fits, tight, does_not_fit };
 
 struct PlanAnswer {
@@ -74,6 +91,7 @@ struct PlanAnswer {
   PlannedDisk disk;
   /** Where none fits the one that lacks the fewest bytes; nothing where none could be laid out. */
   std::optional<Plan> plan;
+  std::optional<PlannedNvme> nvme;  ///< of a plan whose settings name drives
   std::optional<Error> refusal;  ///< Error(does_not_fit): why it does not fit, and what would help
   std::optional<PlanTime> time;  ///< of a plan that fits, where the machine's figures are known
   std::vector<std::string> notes;  ///< for the user: what was taken for what

@@ -10,6 +10,8 @@
 
 #include "src/base/bytes.h"
 #include "src/base/print.h"
+#include "src/plan/drive_life.h"
+#include "src/plan/nvme.h"
 #include "src/runs/logs/train_log.h"
 #include "src/term/confusion.h"
 #include "src/term/curve.h"
@@ -38,6 +40,22 @@ void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) 
       table.add_row({std::string(name_of(row.tag)), std::string(name_of(row.place)),
                      format_bytes(row.n_bytes)});
   tell(terminal, [&](const term::Terminal& to) { return table.text(to); });
+}
+
+NvmeNeed drive_need_of(const Job& job) {
+  return nvme_need_of(job.plan.shape, nvme_copies(job.config, job.plan.shape.trains));
+}
+
+void print_wear(const Job& job) {
+  const std::optional<Simulation>& predicted = job.plan.predicted;
+  const NvmeNeed need = drive_need_of(job);
+  const auto life = drive_life_of(need, nvme_settings(job.config).endurance_bytes,
+                                  predicted ? std::optional(predicted->step_s) : std::nullopt);
+  if (need.n_pieces == 0) return;
+  tell(fmt::format("{} of states on the drive, with all copies. {}\n",
+                   format_bytes(need.store_bytes), wear_text(need, life)));
+  if (const std::string warning = wear_warning(life); !warning.empty())
+    log_line("warning: " + warning);
 }
 
 /** "30 steps of 32 samples in 2 micro-batches of 16, 10 an epoch" */
@@ -113,6 +131,7 @@ void print_start(const Job& job,
       n_trained < job.model.table.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
       job.machine.device_name, name_of(job.model.table.compute), job.plan.why));
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
+  print_wear(job);
   tell(fmt::format("{} training samples, {}; {}\n", job.data.train.size(),
                    evaluation_text(job.data), steps_text(job)));
 }
@@ -136,12 +155,19 @@ void print_metrics(const Evaluation& evaluation, const Task& task, const term::T
     tell(fmt::format("{}: {:.4f}\n", name, value));
 }
 
-nlohmann::ordered_json plan_json(const Plan& plan, bool has_gpu) {
+nlohmann::ordered_json plan_json(const Job& job) {
+  const Plan& plan = job.plan;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const PlanRow& row : rows_of(plan, has_gpu))
+  for (const PlanRow& row : rows_of(plan, job.machine.plan.has_gpu))
     rows.push_back(
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
-  return {{"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
+  nlohmann::ordered_json json = {
+      {"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
+  if (const NvmeNeed need = drive_need_of(job); need.n_pieces > 0)
+    json["nvme"] = {{"store_bytes", need.store_bytes},
+                    {"step_read_bytes", need.read_bytes},
+                    {"step_written_bytes", need.written_bytes}};
+  return json;
 }
 
 nlohmann::ordered_json promised_json(const Promise& promise) {

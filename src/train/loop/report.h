@@ -32,8 +32,8 @@ void print_end(const TrainingResult& result,
                const std::filesystem::path& final,
                const term::Terminal& terminal);
 
-/** run.json's "plan": why, and bytes by tag and place. */
-nlohmann::ordered_json plan_json(const Plan& plan, bool has_gpu);
+/** run.json's "plan": why, bytes by tag and place, and what it takes of drives. */
+nlohmann::ordered_json plan_json(const Job& job);
 /** run.json's "promised". */
 nlohmann::ordered_json promised_json(const Promise& promise);
 /** run.json's "actual"; none: the training did not come to its end. */

@@ -203,6 +203,26 @@ TEST_F(PlanAnswers, AreTightWhereLittleIsLeft) {
   EXPECT_EQ(planner_.answer(settings(tight)).verdict(), Verdict::tight);
 }
 
+TEST_F(PlanAnswers, TellTheThirdPlaceAndItsWear) {
+  EXPECT_FALSE(planner_.answer(settings()).nvme);
+  const Settings on_drive = {{"model", "bert-large-uncased"},
+                             {"placement", "nvme"},
+                             {"nvme_path", "/mnt/nvme"},
+                             {"nvme_endurance", "100TB"}};
+  const PlanAnswer answer = planner_.answer(settings(on_drive));
+  ASSERT_TRUE(answer.plan && answer.nvme && answer.time);
+  const PlannedNvme& nvme = *answer.nvme;
+  EXPECT_EQ(nvme.need.n_blocks, answer.plan->n_on_nvme);
+  EXPECT_EQ(nvme.n_copies, answer.request.n_nvme_copies);
+  EXPECT_FALSE(nvme.budget_bytes);
+  ASSERT_TRUE(nvme.life);
+  EXPECT_DOUBLE_EQ(*nvme.life->seconds, nvme.life->n_steps * answer.time->step_s);
+  EXPECT_EQ(answer.verdict(), Verdict::fits);
+  Settings tight = on_drive;
+  tight.emplace_back("nvme_memory", std::to_string(nvme.need.store_bytes + kMiB));
+  EXPECT_EQ(planner_.answer(settings(tight)).verdict(), Verdict::tight);
+}
+
 TEST_F(PlanAnswers, OnACpuKnowItsOwnResources) {
   const PlanAnswer answer = planner_.answer(settings({{"device", "cpu"}}));
   EXPECT_FALSE(answer.request.has_gpu);
