@@ -339,6 +339,15 @@ TEST(Nvme, SeveralDirectoriesAreAList) {
   EXPECT_EQ(config.maybe_integer("nvme_memory"), 400ll << 30);
   EXPECT_EQ(config.maybe_integer("nvme_endurance"), 600'000'000'000'000);
   EXPECT_TRUE(parse("train", {}).config.list("nvme_path").empty());
+  // Weights may come from a drive, too; nothing is written there that would wear it.
+  for (const char* verb : {"eval", "predict", "generate"}) {
+    const std::vector<std::string> words = {"--model=/m", "--nvme-path=/a", "--nvme-memory=4GiB"};
+    EXPECT_EQ(parse(verb, words).config.list("nvme_path"), Paths{"/a"}) << verb;
+    EXPECT_CONTAINS(usage_error([&] {
+                      parse(verb, {"--model=/m", "--nvme-endurance=1TB"});
+                    }),
+                    "nvme-endurance");
+  }
   EXPECT_CONTAINS(usage_error([] { parse("train", {"--nvme-path=/a,,/b"}); }), "nvme_path");
 }
 

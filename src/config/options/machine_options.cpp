@@ -109,6 +109,7 @@ std::vector<Option> machine_options() {
        .type = Type::list,
        .group = kMemoryGroup,
        .value = "",
+       .verbs = kRunning,
        .help =
            "A third place beside GPU and host memory: directories on NVMe drives, separated by "
            "commas, one for each drive. What host memory has no room for lives there, optimizer "
@@ -123,6 +124,7 @@ std::vector<Option> machine_options() {
        .unit = "bytes, or 400GiB",
        .can_be_auto = true,
        .range = {1048576, kMaxInteger},
+       .verbs = kRunning,
        .help = "Space that a run may take on the drives of nvme_path, all of them together; auto "
                "takes what is free there, and keeps a margin."},
       {.key = "nvme_endurance",
