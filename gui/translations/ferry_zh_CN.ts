@@ -1305,6 +1305,45 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::DriveFields</name>
+    <message>
+        <source>Folders on NVMe drives that Ferry may use</source>
+        <translation>Ferry 可以使用的 NVMe 硬盘上的文件夹</translation>
+    </message>
+    <message>
+        <source>none: a folder on an NVMe drive holds what memory does not</source>
+        <translation>无：NVMe 硬盘上的文件夹可存放内存放不下的内容</translation>
+    </message>
+    <message>
+        <source>Browse...</source>
+        <translation>浏览...</translation>
+    </message>
+    <message>
+        <source>Space on the drives that Ferry may take</source>
+        <translation>Ferry 可以占用的硬盘空间</translation>
+    </message>
+    <message>
+        <source>auto</source>
+        <translation>自动</translation>
+    </message>
+    <message>
+        <source>Space on the drives: as much as is free</source>
+        <translation>硬盘空间：使用全部可用空间</translation>
+    </message>
+    <message>
+        <source>As much as is free, but a margin</source>
+        <translation>使用全部可用量，并留出余量</translation>
+    </message>
+    <message>
+        <source>Folder on an NVMe drive</source>
+        <translation>NVMe 硬盘上的文件夹</translation>
+    </message>
+    <message>
+        <source>auto: %1</source>
+        <translation>自动：%1</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::ErrorLabel</name>
     <message>
         <source>Error: %1</source>
@@ -2684,6 +2723,50 @@
         <source>No plan: %1</source>
         <translation>没有方案：%1</translation>
     </message>
+    <message>
+        <source>NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>more copies of them</source>
+        <translation>它们的其他副本</translation>
+    </message>
+    <message>
+        <source>Reads from NVMe</source>
+        <translation>从 NVMe 读取</translation>
+    </message>
+    <message>
+        <source>Writes to NVMe</source>
+        <translation>写入 NVMe</translation>
+    </message>
+    <message>
+        <source>NVMe, a step</source>
+        <translation>NVMe，每步</translation>
+    </message>
+    <message>
+        <source>%1 read, %2 written</source>
+        <translation>读取 %1，写入 %2</translation>
+    </message>
+    <message>
+        <source>The drive lasts</source>
+        <translation>硬盘可用</translation>
+    </message>
+    <message>
+        <source>%1 steps</source>
+        <translation>%1 步</translation>
+    </message>
+    <message>
+        <source>%1 years</source>
+        <translation>%1 年</translation>
+    </message>
+    <message>
+        <source>%1 of training without a pause, %2 steps</source>
+        <translation>不间断训练 %1，共 %2 步</translation>
+    </message>
+    <message>
+        <source>This run writes so much to the drive that it is worn after %1 of training without a pause. More host memory, 8-bit optimizer states or larger steps write less.</source>
+        <translation>此次运行对硬盘的写入量很大，不间断训练 %1 后硬盘就会磨损殆尽。更多主机内存、8 位优化器状态或更大的步可以减少写入。</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::PlanView</name>
@@ -2824,6 +2907,10 @@
     <message>
         <source>With this it fits.</source>
         <translation>这样就放得下。</translation>
+    </message>
+    <message>
+        <source>NVM&amp;e</source>
+        <translation>NVMe(&amp;E)</translation>
     </message>
 </context>
 <context>
@@ -5500,6 +5587,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>bytes, or 600TB</source>
         <translation>字节数，或 600TB</translation>
+    </message>
+    <message>
+        <source>For experiments: weights and states all on the device (resident), all in host memory (host), or the states all on the drives of nvme_path (nvme). auto takes the fastest that fits. Never changes the result.</source>
+        <translation>用于实验：权重和状态全部放在设备上（resident）、全部放在主机内存中（host），或状态全部放在 nvme_path 的硬盘上（nvme）。auto 取放得下且最快的一种。不影响结果。</translation>
     </message>
 </context>
 </TS>

@@ -33,7 +33,8 @@ enum Kind {
   kCache,
   kCheckpoints,
   kFinal,
-  kSmall
+  kSmall,
+  kCopies = kFinal  ///< of states on a drive: nothing of a disk is in that bar
 };
 
 }  // namespace
@@ -42,6 +43,12 @@ QString PlanPicture::gib(double n_bytes) {
   const QLocale c = QLocale::c();
   if (std::abs(n_bytes) < kGiBf / 10) return tr("%1 MiB").arg(c.toString(n_bytes / kMiB, 'f', 1));
   return tr("%1 GiB").arg(c.toString(n_bytes / kGiBf, 'f', 2));
+}
+
+QString PlanPicture::setting_of(int64_t n_bytes) {
+  const int64_t mib = n_bytes / kMiB;
+  return mib % 1024 == 0 ? QStringLiteral("%1GiB").arg(mib / 1024)
+                         : QStringLiteral("%1MiB").arg(mib);
 }
 
 QString PlanPicture::milliseconds(double seconds) {
@@ -84,6 +91,8 @@ PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   add_verdict(outcome);
   if (answer.plan) add_memory(answer);
   if (answer.time) add_time(answer);
+  if (answer.nvme && answer.nvme->need.n_pieces > 0 && !answer.refusal)
+    add_drive_figures(*answer.nvme);
   add_notes(answer);
   add_summary();
 }
@@ -140,11 +149,15 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
   Bar gpu = bar_of(tr("GPU memory"));
   Bar pinned = bar_of(request.has_gpu ? tr("Host memory, pinned") : tr("Host memory"));
   Bar pageable = bar_of(tr("Host memory, pageable"));
+  Bar drive = bar_of(tr("NVMe"));
   Bar disk = bar_of(tr("Disk"));
   for (const PlanRow& row : rows_of(*answer.plan, request.has_gpu)) {
     const auto [kind, name] = group_of(row.tag);
     const bool is_on_gpu = request.has_gpu && row.place == Place::device;
-    add_segment(is_on_gpu ? gpu : pinned, kind, name, row.n_bytes);
+    add_segment(is_on_gpu                  ? gpu
+                : row.place == Place::nvme ? drive
+                                           : pinned,
+                kind, name, row.n_bytes);
   }
   const auto finish = [&](Bar& bar, int64_t limit_bytes, double least_scale = 0) {
     std::ranges::stable_sort(bar.segments, {}, &BarSegment::kind);
@@ -157,11 +170,12 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     } else {
       bar.caption = gib(bar.total());
     }
-    // Memory has its true share of the limit. A disk may be a thousand times larger than what is
-    // written to it: its limit is told then, and not drawn.
+    // Memory has its true share of the limit. A disk or a drive may be a thousand times larger than
+    // what is written to it: its limit is told then, and not drawn.
     constexpr double kSeen = 4;
     double scale = std::max({bar.total(), least_scale, 1.0});
-    if (bar.limit > 0 && (&bar != &disk || bar.limit < kSeen * scale))
+    const bool is_disk = &bar == &disk || &bar == &drive;
+    if (bar.limit > 0 && (!is_disk || bar.limit < kSeen * scale))
       scale = std::max(scale, bar.limit);
     bar.scale = 1.04 * scale;
   };
@@ -181,6 +195,14 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
                        : 0);
     memory.push_back(pinned);
   }
+  if (answer.nvme) {
+    const int64_t states_bytes = answer.plan->layout.n_bytes[static_cast<size_t>(Place::nvme)];
+    const int64_t store_bytes = answer.nvme->need.store_bytes;
+    if (store_bytes <= kStore_bytes_max)
+      add_segment(drive, kCopies, tr("more copies of them"), store_bytes - states_bytes);
+    finish(drive, answer.nvme->budget_bytes.value_or(0));
+    memory.push_back(drive);
+  }
   const DiskNeed& need = answer.disk.need;
   add_segment(disk, kCheckpoints, tr("checkpoints"), need.checkpoint_bytes * need.n_checkpoints);
   add_segment(disk, kFinal, tr("trained model"), need.final_bytes);
@@ -193,8 +215,8 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
   const service::PlanTime& planned = *answer.time;
   const QLocale c = QLocale::c();
   for (const service::ResourceTime& resource : planned.resources) {
-    const bool is_copy = resource.queue != QueueId::compute && resource.queue != QueueId::host;
-    if (!answer.request.has_gpu && is_copy) continue;
+    if (!answer.request.has_gpu && resource.is_copy()) continue;
+    if (resource.is_drive() && resource.busy_s == 0) continue;
     Bar bar;
     int kind = kStates;
     if (resource.queue == QueueId::compute) {
@@ -205,6 +227,12 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
       kind = kSlots;
     } else if (resource.queue == QueueId::d2h) {
       bar.name = tr("Copies from the GPU");
+      kind = kTransfers;
+    } else if (resource.queue == QueueId::nvme_read) {
+      bar.name = tr("Reads from NVMe");
+      kind = kSlots;
+    } else if (resource.queue == QueueId::nvme_write) {
+      bar.name = tr("Writes to NVMe");
       kind = kTransfers;
     } else {
       bar.name = tr("CPU updates");
@@ -253,6 +281,31 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
   if (answer.request.has_gpu || !planned.gains.empty())
     figures.emplace_back(tr("One more GiB"), gains.join(QStringLiteral("; ")));
   figures.emplace_back(tr("Figures"), to_text(answer.request.machine->source));
+}
+
+void PlanPicture::add_drive_figures(const service::PlannedNvme& nvme) {
+  const QLocale c = QLocale::c();
+  figures.emplace_back(tr("NVMe, a step"),
+                       tr("%1 read, %2 written")
+                           .arg(gib(static_cast<double>(nvme.need.read_bytes)),
+                                gib(static_cast<double>(nvme.need.written_bytes))));
+  if (!nvme.life) return;
+  constexpr double kYear_s = 365 * 86400.0;
+  const QString n_steps = c.toString(nvme.life->n_steps, 'f', 0);
+  if (!nvme.life->seconds) {
+    figures.emplace_back(tr("The drive lasts"), tr("%1 steps").arg(n_steps));
+    return;
+  }
+  const double seconds = *nvme.life->seconds;
+  const QString time = seconds >= kYear_s
+                           ? tr("%1 years").arg(c.toString(seconds / kYear_s, 'f', 1))
+                           : duration_text(seconds);
+  figures.emplace_back(tr("The drive lasts"),
+                       tr("%1 of training without a pause, %2 steps").arg(time, n_steps));
+  if (nvme.life->is_short())
+    notes << tr("This run writes so much to the drive that it is worn after %1 of training without "
+                "a pause. More host memory, 8-bit optimizer states or larger steps write less.")
+                 .arg(time);
 }
 
 void PlanPicture::add_verdict(const PlanOutcome& outcome) {

@@ -34,6 +34,8 @@ class PlanPicture {
   QString summary;          ///< all of it in some sentences
 
   static QString gib(double n_bytes);
+  /** A size as settings are written, in whole MiB: "8GiB". */
+  static QString setting_of(int64_t n_bytes);
   static QString milliseconds(double seconds);
   /** "Max length 1024 (−3.0 GiB)" */
   static QString text_of(const PlanChange& change);
@@ -44,6 +46,7 @@ class PlanPicture {
   void add_error(const Error& error);
   void add_memory(const service::PlanAnswer& answer);
   void add_time(const service::PlanAnswer& answer);
+  void add_drive_figures(const service::PlannedNvme& nvme);
   void add_verdict(const PlanOutcome& outcome);
   void add_notes(const service::PlanAnswer& answer);
   void add_summary();

@@ -7,6 +7,7 @@
 #include "gui/widgets/charts/stacked_bars.h"
 #include "gui/widgets/forms/flow_layout.h"
 #include "gui/widgets/look.h"
+#include "gui/widgets/plan/drive_fields.h"
 #include "gui/widgets/plan/verdict_icon.h"
 #include "src/base/bytes.h"
 #include "src/base/host_memory.h"
@@ -21,12 +22,6 @@ namespace {
 
 constexpr int64_t kNotch_bytes = 256 * kMiB;
 constexpr int kAutoLength = 2;  ///< the spin box's value for auto, below the least length
-
-QString budget_text(int64_t n_bytes) {
-  const int64_t mib = n_bytes / kMiB;
-  return mib % 1024 == 0 ? QStringLiteral("%1GiB").arg(mib / 1024)
-                         : QStringLiteral("%1MiB").arg(mib);
-}
 
 QLabel* words() {
   auto* label = new QLabel;
@@ -195,10 +190,23 @@ void PlanView::make_controls() {
   controls_->addLayout(first, 0, 1, 1, 3);
   gpu_ = make_budget("gpu_memory", tr("GP&U memory"), tr("GPU memory that Ferry may take"), 1);
   host_ = make_budget("host_memory", tr("H&ost memory"), tr("Host memory that Ferry may take"), 2);
+  make_drive_fields(3);
   field_error_ = words();
   field_error_->setObjectName("plan_field_error");
   field_error_->hide();
-  controls_->addWidget(field_error_, 3, 1, 1, 3);
+  controls_->addWidget(field_error_, 4, 1, 1, 3);
+}
+
+void PlanView::make_drive_fields(int row) {
+  drive_ = new DriveFields;
+  auto* label = new QLabel(tr("NVM&e"));
+  label->setBuddy(drive_->path_field());
+  controls_->addWidget(label, row, 0);
+  controls_->addWidget(drive_, row, 1, 1, 3);
+  connect(drive_, &DriveFields::change_wanted, this, &PlanView::change_wanted);
+  connect(drive_, &DriveFields::trouble_changed, this, [this](const QString& words) {
+    show_trouble(words.isEmpty() ? std::nullopt : std::optional(words));
+  });
 }
 
 PlanView::Budget PlanView::make_budget(const QString& key,
@@ -229,7 +237,7 @@ PlanView::Budget PlanView::make_budget(const QString& key,
   controls_->addWidget(budget.field, row, 2);
   controls_->addWidget(budget.automatic, row, 3);
   connect(budget.slider, &QSlider::valueChanged, this, [this, key](int notches) {
-    emit change_wanted(key, budget_text(notches * kNotch_bytes));
+    emit change_wanted(key, PlanPicture::setting_of(notches * kNotch_bytes));
   });
   connect(budget.field, &QLineEdit::editingFinished, this, [this, key] {
     const Budget& which = key == gpu_.key ? gpu_ : host_;
@@ -248,11 +256,13 @@ void PlanView::wish_budget(const Budget& budget, const QString& text) {
     trial.set(budget.key.toStdString(), wished.toStdString(),
               {config::Source::command_line, "the memory plan"});
   });
-  field_error_->setVisible(trouble.has_value());
-  if (trouble)
-    field_error_->setText(tr("\u2715 %1").arg(*trouble));
-  else
-    emit change_wanted(budget.key, wished);
+  show_trouble(trouble);
+  if (!trouble) emit change_wanted(budget.key, wished);
+}
+
+void PlanView::show_trouble(const std::optional<QString>& words) {
+  field_error_->setVisible(words.has_value());
+  if (words) field_error_->setText(tr("\u2715 %1").arg(*words));
 }
 
 void PlanView::set_settings(const config::Config& settings) {
@@ -282,10 +292,11 @@ void PlanView::show_controls() {
   batch_->setValue(static_cast<int>(
       (is_given || !known ? *settings_ : known->config).integer("train_batch_size")));
   length_->setValue(static_cast<int>(settings_->maybe_integer("max_length").value_or(kAutoLength)));
+  drive_->show_settings(*settings_);
   for (const Budget& budget : {gpu_, host_}) {
     const auto given = settings_->maybe_integer(budget.key.toStdString());
     if (!budget.field->hasFocus() || !budget.field->isModified())
-      budget.field->setText(given ? budget_text(*given) : QString());
+      budget.field->setText(given ? PlanPicture::setting_of(*given) : QString());
     budget.automatic->setEnabled(given.has_value());
     if (!given || budget.slider->isSliderDown()) continue;
     const QSignalBlocker blocker(budget.slider);
@@ -363,6 +374,7 @@ void PlanView::show_answer() {
   show_budget(host_,
               has_host_budget ? request.host_budget_bytes + request.host_reserved_bytes : host_most,
               host_most);
+  drive_->show_budget(answer.nvme ? answer.nvme->budget_bytes : std::nullopt);
   {
     const QSignalBlocker blocker(batch_);
     batch_->setValue(static_cast<int>(request.train_batch_size));

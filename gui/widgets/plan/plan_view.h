@@ -22,6 +22,7 @@ class QToolButton;
 
 namespace ferry::gui {
 
+class DriveFields;
 class StackedBars;
 
 class PlanView : public QWidget {
@@ -55,8 +56,10 @@ class PlanView : public QWidget {
   };
   void make_controls();
   Budget make_budget(const QString& key, const QString& label, const QString& name, int row);
+  void make_drive_fields(int row);
   void wish_budget(const Budget& budget, const QString& text);
   void show_budget(const Budget& budget, int64_t now_bytes, int64_t most_bytes);
+  void show_trouble(const std::optional<QString>& words);
   void show_controls();
   void show_outcome(const std::shared_ptr<const PlanOutcome>& outcome);
   void show_answer();
@@ -75,6 +78,7 @@ class PlanView : public QWidget {
   QComboBox* card_ = nullptr;
   QSpinBox *batch_ = nullptr, *length_ = nullptr;
   Budget gpu_, host_;
+  DriveFields* drive_ = nullptr;
   QGridLayout* controls_ = nullptr;
   QLabel* field_error_ = nullptr;
   QWidget* verdict_ = nullptr;

@@ -119,12 +119,26 @@ TEST(PlanChanges, AreReadFromTheRefusal) {
   EXPECT_TRUE(changes_in_words("it would fit with at least gpu_memory = 1GiB, more than").empty());
 }
 
+/** The bars and words of the third place. */
+void expect_drive(const PlanPicture& picture, const nlohmann::json& json) {
+  const Bar& drive = picture.memory[picture.memory.size() - 2];
+  EXPECT_EQ(drive.name, "NVMe");
+  EXPECT_EQ(drive.total(), json["nvme"]["store_bytes"].get<double>());
+  ASSERT_EQ(picture.time.size(), 6u);
+  EXPECT_DOUBLE_EQ(picture.time[4].total(), json["time"]["nvme_read_s"]);
+  EXPECT_DOUBLE_EQ(picture.time[5].total(), json["time"]["nvme_write_s"]);
+  EXPECT_TRUE(picture.summary.contains("NVMe, a step: ")) << picture.summary.toStdString();
+  EXPECT_TRUE(picture.summary.contains("of training without a pause"));
+  EXPECT_FALSE(picture.notes.filter("is worn after").isEmpty());
+}
+
 TEST_F(PlanThreads, ShowTheFiguresOfFerryPlan) {
   const auto ferry = find_ferry();
   if (!ferry || !std::filesystem::exists(*ferry)) GTEST_SKIP() << "no ferry to compare with";
   for (const config::Config& config :
        {settings({{"dataset", (directory_ / "data.tsv").string()}, {"epochs", "2"}}), large(),
         large({{"gpu_memory", "2GiB"}}),
+        large({{"placement", "nvme"}, {"nvme_path", "/mnt/nvme"}, {"nvme_endurance", "1TB"}}),
         settings({{"machine", "auto"}, {"device", "cpu"}, {"host_memory", "4GiB"}})}) {
     QStringList words = {"plan", "--json"};
     words += arguments_of(config, config::kPlan);
@@ -138,7 +152,8 @@ TEST_F(PlanThreads, ShowTheFiguresOfFerryPlan) {
     EXPECT_EQ(outcome->answer->fits(), json["fits"]);
     const bool has_gpu = json["has_gpu"];
     const double reserved = json["host_reserved_bytes"];
-    ASSERT_EQ(picture.memory.size(), has_gpu ? 4u : 2u);
+    const nlohmann::json& nvme = json["nvme"];
+    ASSERT_EQ(picture.memory.size(), (has_gpu ? 4u : 2u) + (nvme.is_null() ? 0u : 1u));
     if (has_gpu) {
       const double gpu_reserved = json["gpu_reserved_bytes"];
       EXPECT_EQ(picture.memory[0].total(), json["gpu_bytes"].get<double>() + gpu_reserved);
@@ -155,14 +170,16 @@ TEST_F(PlanThreads, ShowTheFiguresOfFerryPlan) {
     double drawn = 0;
     for (size_t i = 0; i + 1 < picture.memory.size(); ++i)
       for (const BarSegment& segment : picture.memory[i].segments)
-        if (segment.name != "driver and kernels" && segment.name != "process, libraries, texts")
+        if (segment.name != "more copies of them" && segment.name != "driver and kernels" &&
+            segment.name != "process, libraries, texts")
           drawn += segment.value;
     EXPECT_EQ(drawn, rows) << "every byte of the plan is in a bar";
     ASSERT_EQ(picture.time.empty(), json["time"].is_null());
     if (picture.time.empty()) continue;
     EXPECT_DOUBLE_EQ(picture.time[0].limit, json["time"]["step_s"]);
     EXPECT_DOUBLE_EQ(picture.time[0].total(), json["time"]["compute_s"]);
-    EXPECT_DOUBLE_EQ(picture.time.back().total(), json["time"]["host_s"]);
+    EXPECT_DOUBLE_EQ(picture.time[has_gpu ? 3 : 1].total(), json["time"]["host_s"]);
+    if (!nvme.is_null()) expect_drive(picture, json);
     int n_binding = 0;
     for (const Bar& bar : picture.time)
       n_binding += bar.caption.endsWith("binds");

@@ -95,6 +95,41 @@ TEST_F(PlanViews, SlidersFieldsAndCardPlanAgain) {
   EXPECT_NE(view_.answer()->machine.name.find("h100-80g"), std::string::npos);
 }
 
+TEST_F(PlanViews, ADriveIsAThirdPlace) {
+  plan(large({{"placement", "auto"}}));
+  auto* path = find<QLineEdit>("plan_nvme_path");
+  auto* space = find<QLineEdit>("plan_nvme_memory");
+  EXPECT_FALSE(space->isEnabled()) << "it is space on a drive";
+  const auto type = [](QLineEdit* field, const QString& text) {
+    field->setText(text);
+    field->setModified(true);
+    emit field->editingFinished();
+  };
+  type(path, "/mnt/nvme");
+  EXPECT_EQ(wishes_, QStringList{"nvme_path=/mnt/nvme"});
+  wait();
+  ASSERT_TRUE(view_.answer() && view_.answer()->nvme);
+  EXPECT_TRUE(space->isEnabled());
+  EXPECT_TRUE(view_.summary().contains("NVMe")) << view_.summary().toStdString();
+
+  wishes_.clear();
+  type(space, "much");
+  EXPECT_TRUE(wishes_.isEmpty());
+  EXPECT_TRUE(find<QLabel>("plan_field_error")->text().contains("nvme_memory"));
+  type(space, "400GiB");
+  wait();
+  EXPECT_EQ(view_.answer()->request.nvme_budget_bytes, 400ll << 30);
+  EXPECT_EQ(space->text(), "400GiB");
+
+  // Without a drive there is no space on one.
+  wishes_.clear();
+  type(path, "");
+  EXPECT_EQ(wishes_, (QStringList{"nvme_memory=auto", "nvme_path="}));
+  wait();
+  ASSERT_TRUE(view_.answer());
+  EXPECT_FALSE(view_.answer()->nvme);
+}
+
 TEST_F(PlanViews, AnAmountThatIsNoneIsSaidBesideTheField) {
   plan(large());
   auto* field = find<QLineEdit>("plan_gpu_memory");
