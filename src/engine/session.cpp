@@ -54,7 +54,7 @@ Session::~Session() = default;
 std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
                                         const UpdateRule& rule,
                                         const std::function<bool()>& drops) {
-  if (segments_.take_changed()) executor_->commit_states(describe(state()));
+  commit_segments();
   int64_t n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
@@ -114,7 +114,13 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
   executor_->settle();
 }
 
+/** What was set since the last pass is on the drive before the next one reads it. */
+void Session::commit_segments() {
+  if (segments_.take_changed()) executor_->commit_states(describe(state()));
+}
+
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
+  commit_segments();
   runner_->load(0, batch);
   runner_->begin_step(n_steps_, /*training=*/false, 1.0f, batch.n_label_items, batch.n_end_items);
   double loss = executor_->evaluate();

@@ -120,6 +120,7 @@ class Session {
   std::optional<StepOutcome> run(std::span<const HostBatch> micro_batches,
                                  const UpdateRule& rule,
                                  const std::function<bool()>& drops = {});
+  void commit_segments();
   std::string describe(const SessionState& state) const {
     return describe_ ? describe_(state) : std::string();
   }
