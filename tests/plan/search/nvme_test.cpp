@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 
+#include "offload/step/state_pieces.h"
 #include "offload/store/store_layout.h"
 #include "src/base/error.h"
 #include "src/config/models/models.h"
@@ -254,6 +255,57 @@ TEST(Nvme, HoldsStatesOfARunOnACpu) {
   }
   EXPECT_EQ(n_on_nvme, 4);
   EXPECT_EQ(last_s, roomy.predicted->step_s);
+}
+
+TEST(Nvme, WeightsFollowWhereStatesAreNotEnough) {
+  const ModelTable model = bert(1024, 24);
+  double last_s = 1e9;
+  int n_with_weights = 0;
+  for (const int64_t mib : {1280, 1536, 2048, 4096}) {
+    const PlanRequest request = tight_request(mib * kMiB);
+    const std::optional<Plan> plan = find_plan(model, request);
+    if (!plan) continue;
+    expect_fits(request, *plan);
+    n_with_weights += plan->n_weights_on_nvme > 0;
+    if (plan->n_weights_on_nvme > 0) {
+      EXPECT_EQ(plan->n_on_nvme,
+                std::ranges::count_if(
+                    plan->shape.blocks,
+                    [](const auto& block) { return block.place.updates() == Place::host; }))
+          << plan->why;
+    }
+    // Reads come twice for each micro-batch, beside what the update moves.
+    const NvmeNeed need = nvme_need_of(plan->shape, kNvmeCopies_least);
+    int64_t weights = 0;
+    for (int b = 0; b < plan->shape.n_blocks(); ++b)
+      weights += drive_weights_bytes(plan->shape, b);
+    EXPECT_GE(need.read_bytes, 2 * weights);
+    EXPECT_LE(plan->predicted->step_s, last_s * 1.025) << plan->why;
+    last_s = plan->predicted->step_s;
+  }
+  EXPECT_GT(n_with_weights, 0);
+}
+
+TEST(Nvme, WeightsOfAModelThatIsAskedMoveAlone) {
+  const ModelTable model = bert(512, 12);
+  for (const bool has_gpu : {true, false}) {
+    PlanRequest request;
+    if (has_gpu) request = on_gpu(with_drive(even_machine({})), 112 * kMiB, true);
+    request.machine = with_drive(even_machine({.flops_per_s = 1e12}));
+    request.trains = false;
+    request.train_batch_size = request.micro_batch_size.emplace(1);
+    request.max_length = 64;
+    const Plan roomy = make_plan(model, request);
+    EXPECT_EQ(roomy.n_weights_on_nvme, 0);
+    request.host_budget_bytes = host_bytes_of(roomy, has_gpu) / 4 * 3;
+    EXPECT_FALSE(find_plan(model, request));
+    request.has_nvme = true;
+    const Plan plan = make_plan(model, request);
+    EXPECT_GT(plan.n_weights_on_nvme, 0) << plan.why;
+    EXPECT_EQ(plan.n_on_nvme, 0) << plan.why;
+    EXPECT_EQ(nvme_need_of(plan.shape, kNvmeCopies_least).written_bytes, 0);
+    EXPECT_LE(host_bytes_of(plan, has_gpu), request.host_budget_bytes) << plan.why;
+  }
 }
 
 // The least memory: with 1 Mi elements of each block in a window.
