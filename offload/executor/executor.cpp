@@ -42,6 +42,7 @@ Executor::Executor(const StepShape& shape,
       watchdog_(watchdog_of_environment()),
       store_(store),
       committed_(device.make_event()),
+      pinned_(device.make_event()),
       update_waits_for_save_(shape.blocks.size()),
       save_ended_(device.make_event()),
       square_sums_(shape.blocks.size()) {
@@ -247,6 +248,7 @@ void Executor::submit(const ReadyList& list, size_t i) {
     device_.wait(action.queue,
                  (layout_.block(b).reads_weights ? sent_ : updated_)[static_cast<size_t>(b)]);
   if (action.after_commit) device_.wait(action.queue, committed_);
+  if (action.verb == Verb::commit) device_.wait(action.queue, pinned_);
   if (is_update(action)) {
     const bool waits = is_saving();
     update_waits_for_save_[static_cast<size_t>(action.block)] = waits;

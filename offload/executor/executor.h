@@ -85,6 +85,8 @@ struct UpdateRule {
   /** The metadata of the generation that the step makes, where states live on a drive: a trainer
    * resumes with it. Called after decide, on the same queue; empty: none. */
   std::function<std::string()> describe;
+  /** False: the step makes no generation (a rehearsal), and the last one stays. */
+  bool commits = true;
 };
 
 struct StepOutcome {
@@ -186,8 +188,14 @@ class Executor {
   /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
    * returns at once. Steps go on meanwhile: the next update of a block of the host waits for its
    * own bytes, the next decision for those of all blocks on the GPU. What they throw fails the step
-   * in progress. One at a time. */
-  void save(std::function<void(BlockStates&)> write, std::function<void()> end);
+   * in progress. One at a time.
+   *
+   * `pin` is called before, where there is one: the last step's generation of the states on a drive
+   * is the committed one then, and stays it until the call ends. `write` leaves out what is in that
+   * generation, so that no update of these blocks waits. */
+  void save(std::function<void(BlockStates&)> write,
+            std::function<void()> end,
+            std::function<void()> pin = {});
   bool is_saving();
   /** Memory that starts on a page, for what writes a checkpoint. */
   std::span<std::byte> save_buffer() const;
@@ -236,6 +244,7 @@ class Executor {
     bool each_decides = false;  ///< a block whose gradients are not finite stays as it is
     Decision decision;
     std::string metadata;  ///< of the generation of states on a drive
+    bool commits = true;
   };
   /** A list, and the addresses of its passes' bytes. */
   struct ReadyList {
@@ -289,6 +298,7 @@ class Executor {
   }
   EventId event(size_t action);
   void await_updates();
+  bool has_frozen(int block) const;
   /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
   void stay_near(const StepList& list);
   void measure_run_ahead(std::chrono::duration<double> step);
@@ -326,12 +336,13 @@ class Executor {
   StateStore* store_;
   std::optional<StateWindow> window_;
   EventId committed_;
-  std::vector<EventId> sent_;                        ///< by block: its states to the drive
-  std::vector<EventId> events_;                      ///< by action index
-  std::vector<EventId> updated_;                     ///< by block
-  std::vector<EventId> saved_;                       ///< by block
-  std::vector<int> save_order_;                      ///< of blocks
-  std::vector<bool> update_waits_for_save_;          ///< by block: its last update
+  EventId pinned_;                           ///< the last checkpoint has kept its generation
+  std::vector<EventId> sent_;                ///< by block: its states to the drive
+  std::vector<EventId> events_;              ///< by action index
+  std::vector<EventId> updated_;             ///< by block
+  std::vector<EventId> saved_;               ///< by block
+  std::vector<int> save_order_;              ///< of blocks
+  std::vector<bool> update_waits_for_save_;  ///< by block: its last update
   std::chrono::duration<double> waited_for_disk_{};  ///< in the step in progress
   EventId save_ended_;
   bool is_saving_ = false;  ///< as far as seen

@@ -206,7 +206,7 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
       send_states(action);
       break;
     case Verb::commit:
-      store_->extents().commit(updates.metadata);
+      if (updates.commits) store_->extents().commit(updates.metadata);
       break;
     default:
       move(action);
@@ -274,6 +274,7 @@ void Executor::decide(const Action& action, Updates& updates) {
   // Each block decides for itself where steps go ahead, the late ones as the early ones did.
   if (!updates.each_decides) updates.decision = outcome_.decision;
   updates.metadata = rule_->describe ? rule_->describe() : std::string();
+  updates.commits = rule_->commits;
 }
 
 double Executor::repeat_host_updates() {

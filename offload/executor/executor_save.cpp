@@ -13,23 +13,41 @@
 
 namespace ferry {
 
-void Executor::save(std::function<void(BlockStates&)> write, std::function<void()> end) {
+bool Executor::has_frozen(int b) const {
+  return block(b).n_trained_elements < block(b).n_elements;
+}
+
+void Executor::save(std::function<void(BlockStates&)> write,
+                    std::function<void()> end,
+                    std::function<void()> pin) {
   FERRY_CHECK(!is_saving(), "a checkpoint is being written");
+  FERRY_CHECK(!pin || store_, "nothing to pin");
   is_saving_ = true;
   n_saved_bytes_ = 0;
   save_write_ = std::move(write);
   save_end_ = std::move(end);
   update_waits_for_save_.assign(update_waits_for_save_.size(), false);
+  const bool pins = pin != nullptr;
+  if (pins) {
+    device_.wait(QueueId::save, committed_);
+    device_.submit(QueueId::save, std::move(pin));
+    device_.record(QueueId::save, pinned_);
+  }
   for (int b : save_order_) {
-    device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
-    device_.wait(QueueId::save, sent_[static_cast<size_t>(b)]);
+    // Frozen weights beside trained ones on the drive are read from where the next step writes.
+    const bool is_pinned = pins && layout_.block(b).n_state_pieces > 0 &&
+                           !(layout_.block(b).reads_weights && has_frozen(b));
+    if (!is_pinned) {
+      device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
+      device_.wait(QueueId::save, sent_[static_cast<size_t>(b)]);
+    }
     device_.submit(QueueId::save, [this, b] {
       if (window_) window_->forget();
       BlockStates states(shape_, device_, pool_, memory_, window_ ? &*window_ : nullptr, b,
                          n_saved_bytes_);
       save_write_(states);
     });
-    device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
+    if (!is_pinned) device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
   }
   device_.submit(QueueId::save, [this] { save_end_(); });
   device_.record(QueueId::save, save_ended_);

@@ -43,35 +43,10 @@ void StateWindow::put_back() {
   store_.write(block_, piece_, slot_);
 }
 
-template <class Each>
-void StateWindow::for_parts(
-    int block, Segment segment, int64_t offset, int64_t n_bytes, Each&& each) {
-  const int64_t codes_bytes =
-      element_bytes(shape_, block, segment, 0, segment_elements(shape_, block, segment)).n_bytes;
-  const int64_t element_width = element_bytes(shape_, block, segment, 0, 1).n_bytes;
-  for (int64_t done = 0; done < n_bytes;) {
-    const bool is_exponent = offset + done >= codes_bytes;
-    const int64_t at = is_exponent ? offset + done - codes_bytes : offset + done;
-    const int64_t element = is_exponent ? at * simd::kStateBlock : at / element_width;
-    const auto piece = static_cast<int>(element / shape_.state_piece_elements);
-    hold(block, piece);
-    const StateRecord record = state_record(shape_, block, piece);
-    const ByteRange& part = !is_exponent                 ? record.part(segment)
-                            : segment == Segment::adam_m ? record.m_exponents
-                                                         : record.v_exponents;
-    const int64_t begin =
-        is_exponent ? record.begin / simd::kStateBlock : record.begin * element_width;
-    const int64_t n = std::min(n_bytes - done, begin + part.n_bytes - at);
-    FERRY_CHECK(n > 0, "{} bytes at {} of {}'s {}", n_bytes, offset,
-                shape_.blocks[static_cast<size_t>(block)].name, name_of(segment));
-    each(slot_ + part.offset + at - begin, done, n);
-    done += n;
-  }
-}
-
 void StateWindow::read(int block, Segment segment, int64_t offset, std::span<std::byte> to) {
-  for_parts(block, segment, offset, std::ssize(to), [&](std::byte* at, int64_t done, int64_t n) {
-    std::memcpy(to.data() + done, at, static_cast<size_t>(n));
+  for_record_parts(shape_, block, segment, {offset, std::ssize(to)}, [&](const RecordPart& part) {
+    hold(block, part.piece);
+    std::memcpy(to.data() + part.done, slot_ + part.offset, static_cast<size_t>(part.n_bytes));
   });
 }
 
@@ -79,8 +54,9 @@ void StateWindow::write(int block,
                         Segment segment,
                         int64_t offset,
                         std::span<const std::byte> from) {
-  for_parts(block, segment, offset, std::ssize(from), [&](std::byte* at, int64_t done, int64_t n) {
-    std::memcpy(at, from.data() + done, static_cast<size_t>(n));
+  for_record_parts(shape_, block, segment, {offset, std::ssize(from)}, [&](const RecordPart& part) {
+    hold(block, part.piece);
+    std::memcpy(slot_ + part.offset, from.data() + part.done, static_cast<size_t>(part.n_bytes));
     is_changed_ = true;
   });
 }

@@ -33,9 +33,6 @@ class StateWindow {
   void put_back();
   bool are_weights_on_drive(int block) const { return memory_.layout().block(block).reads_weights; }
   std::byte* weights_of(int block, const StateRecord& record) const;
-  /** Calls `each` with the window's part and the count from the start of each range of bytes. */
-  template <class Each>
-  void for_parts(int block, Segment segment, int64_t offset, int64_t n_bytes, Each&& each);
 
   const StepShape& shape_;
   const RunMemory& memory_;

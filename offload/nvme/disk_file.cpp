@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr int kFlags = O_RDWR | O_DIRECT | O_CLOEXEC;
+constexpr int kFlags = O_DIRECT | O_CLOEXEC;
 /** The system holds the files of a run that was killed until its last transfers have ended. */
 constexpr auto kLockPatience = 2s;
 
@@ -87,11 +87,15 @@ int allocate(int fd, int64_t n_bytes) {
 
 }  // namespace
 
-DiskFile::DiskFile(fs::path file, int64_t n_bytes, bool may_make) : file_(std::move(file)) {
-  open(may_make);
+DiskFile::DiskFile(fs::path file, int64_t n_bytes, Use use) : file_(std::move(file)), use_(use) {
+  open();
   try {
-    lock();
-    reserve(n_bytes);
+    if (use == Use::reading) {
+      check_size(n_bytes);
+    } else {
+      lock();
+      reserve(n_bytes);
+    }
     check_direct();
   } catch (...) {
     if (is_new_) ::unlink(file_.c_str());
@@ -101,6 +105,7 @@ DiskFile::DiskFile(fs::path file, int64_t n_bytes, bool may_make) : file_(std::m
 
 DiskFile::DiskFile(DiskFile&& other) noexcept
     : file_(std::move(other.file_)),
+      use_(other.use_),
       fd_(std::move(other.fd_)),
       is_new_(std::exchange(other.is_new_, false)) {}
 
@@ -108,15 +113,15 @@ DiskFile::~DiskFile() {
   if (is_new_) ::unlink(file_.c_str());
 }
 
-void DiskFile::open(bool may_make) {
+void DiskFile::open() {
   const fs::path directory = file_.has_parent_path() ? file_.parent_path() : ".";
   std::error_code error;
   if (!fs::is_directory(directory, error))
     refuse(Fault::usage, directory, "is no directory",
            "make it first, or connect and mount its drive");
-  fd_ = UniqueFd(::open(file_.c_str(), kFlags));
+  fd_ = UniqueFd(::open(file_.c_str(), kFlags | (use_ == Use::reading ? O_RDONLY : O_RDWR)));
   const int code = fd_ ? 0 : errno;
-  if (code == ENOENT && may_make) {
+  if (code == ENOENT && use_ == Use::making) {
     check_file_system(directory);
     return make();
   }
@@ -130,12 +135,12 @@ void DiskFile::open(bool may_make) {
 }
 
 void DiskFile::make() {
-  fd_ = UniqueFd(::open(file_.c_str(), kFlags | O_CREAT | O_EXCL, 0600));
+  fd_ = UniqueFd(::open(file_.c_str(), kFlags | O_RDWR | O_CREAT | O_EXCL, 0600));
   if (!fd_ && errno == EINVAL) {
     ::unlink(file_.c_str());  // some make the file before they refuse
     refuse_direct(file_);
   }
-  if (!fd_ && errno == EEXIST) return open(true);  // another run was quicker: the lock tells
+  if (!fd_ && errno == EEXIST) return open();  // another run was quicker: the lock tells
   if (!fd_) refuse_code(file_, "made", errno);
   is_new_ = true;
   // Btrfs would write every change elsewhere and take new space for it, in place of the reserved.
@@ -161,6 +166,14 @@ void DiskFile::lock() {
   if (::fstat(fd_.get(), &held) != 0 || ::stat(file_.c_str(), &named) != 0 ||
       held.st_dev != named.st_dev || held.st_ino != named.st_ino)
     refuse(Fault::machine, file_, "was removed by another run", "start again");
+}
+
+void DiskFile::check_size(int64_t n_bytes) {
+  struct stat found {};
+  if (::fstat(fd_.get(), &found) != 0) refuse_code(file_, "looked at", errno);
+  if (found.st_size < n_bytes)
+    refuse(Fault::data, file_, fmt::format("has {} bytes, expected {}", found.st_size, n_bytes),
+           "was it copied to its end?");
 }
 
 void DiskFile::reserve(int64_t n_bytes) {
@@ -203,6 +216,7 @@ void DiskFile::check_direct() {
 }
 
 UniqueFd DiskFile::keep() {
+  if (use_ == Use::reading) return std::move(fd_);
   if (::fsync(fd_.get()) != 0) refuse_code(file_, "flushed", errno);
   if (is_new_) {
     const fs::path directory = file_.has_parent_path() ? file_.parent_path() : ".";

@@ -141,7 +141,10 @@ std::unique_ptr<FileDisk> open_disk(const std::vector<fs::path>& files,
   std::string name;
   std::vector<DiskFile> opened;
   for (const fs::path& file : files) {
-    opened.emplace_back(file, Stripes{n_files}.file_bytes(n_bytes), !options.must_exist);
+    opened.emplace_back(file, Stripes{n_files}.file_bytes(n_bytes),
+                        options.reads_only   ? DiskFile::Use::reading
+                        : options.must_exist ? DiskFile::Use::writing
+                                             : DiskFile::Use::making);
     of_requests.files.push_back(file.string());
     name += (name.empty() ? "" : ", ") + file.string();
   }

@@ -28,7 +28,10 @@ struct DiskOptions {
   /** Memory whose transfers cost less, where the system lets it be registered; other memory will do
    * as well. It outlives the disk. */
   std::span<std::byte> window;
-  bool must_exist = false;             ///< no file is made
+  bool must_exist = false;  ///< no file is made
+  /** The files are there and have the bytes. They are neither locked nor written: another process
+   * may write to them meanwhile. */
+  bool reads_only = false;
   bool uses_io_uring = true;           ///< where it may be used
   const DiskFaults* faults = nullptr;  ///< for tests
 };

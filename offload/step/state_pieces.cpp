@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/bytes.h"
+#include "src/base/error.h"
 
 namespace ferry {
 const ByteRange& StateRecord::part(Segment segment) const {
@@ -55,6 +56,33 @@ StateRecord state_record(const StepShape& shape, int block, int piece) {
   if (are_on_drive && (shape.weights_are_master() || shape.split_master || has_more))
     record.update_bytes = record.n_bytes;
   return record;
+}
+
+void for_record_parts(const StepShape& shape,
+                      int block,
+                      Segment segment,
+                      ByteRange range,
+                      const std::function<void(const RecordPart&)>& each) {
+  const int64_t codes_bytes =
+      element_bytes(shape, block, segment, 0, segment_elements(shape, block, segment)).n_bytes;
+  const int64_t element_width = element_bytes(shape, block, segment, 0, 1).n_bytes;
+  for (int64_t done = 0; done < range.n_bytes;) {
+    const bool is_exponent = range.offset + done >= codes_bytes;
+    const int64_t at = is_exponent ? range.offset + done - codes_bytes : range.offset + done;
+    const int64_t element = is_exponent ? at * simd::kStateBlock : at / element_width;
+    const auto piece = static_cast<int>(element / shape.state_piece_elements);
+    const StateRecord record = state_record(shape, block, piece);
+    const ByteRange& part = !is_exponent                 ? record.part(segment)
+                            : segment == Segment::adam_m ? record.m_exponents
+                                                         : record.v_exponents;
+    const int64_t begin =
+        is_exponent ? record.begin / simd::kStateBlock : record.begin * element_width;
+    const int64_t n = std::min(range.n_bytes - done, begin + part.n_bytes - at);
+    FERRY_CHECK(n > 0, "{} bytes at {} of {}'s {}", range.n_bytes, range.offset,
+                shape.blocks[static_cast<size_t>(block)].name, name_of(segment));
+    each({.piece = piece, .offset = part.offset + at - begin, .done = done, .n_bytes = n});
+    done += n;
+  }
 }
 
 int64_t state_slot_bytes(const StepShape& shape) {

@@ -5,6 +5,7 @@
 // says.
 
 #include <cstdint>
+#include <functional>
 
 #include "offload/step/layout.h"
 
@@ -31,6 +32,21 @@ struct StateRecord {
   const ByteRange& part(Segment segment) const;
 };
 StateRecord state_record(const StepShape& shape, int block, int piece);
+
+/** Bytes of a segment that lie together in a record. */
+struct RecordPart {
+  int piece = 0;
+  int64_t offset = 0;  ///< in the record
+  int64_t done = 0;    ///< bytes of the range before it
+  int64_t n_bytes = 0;
+};
+/** Calls `each` with the parts of a range of a segment's bytes, counted as if the segment lay in
+ * one row, in order. Segment::weights: of what stores_weights() says. */
+void for_record_parts(const StepShape& shape,
+                      int block,
+                      Segment segment,
+                      ByteRange range,
+                      const std::function<void(const RecordPart&)>& each);
 
 /** Bytes of the largest record: of a slot. 0: no states live on a drive. */
 int64_t state_slot_bytes(const StepShape& shape);

@@ -33,19 +33,22 @@ std::vector<StoredSegment> StateStore::segments_of(const StepShape& shape) {
   return segments;
 }
 
+bool StateStore::is_store_of(const StepShape& shape, const StoreLayout& layout) {
+  const std::vector<StoredSegment> segments = segments_of(shape);
+  if (std::ssize(segments) != layout.n_segments()) return false;
+  for (SegmentId id = 0; id < layout.n_segments(); ++id) {
+    const StoredSegment &wanted = segments[static_cast<size_t>(id)], &stored = layout.segment(id);
+    if (wanted.block != stored.block || wanted.name != stored.name ||
+        wanted.n_bytes != stored.n_bytes || stored.is_volatile)
+      return false;
+  }
+  return true;
+}
+
 StateStore::StateStore(const StepShape& shape, ExtentStore& extents)
     : shape_(shape), extents_(extents), pieces_(shape.blocks.size()) {
-  const std::vector<StoredSegment> segments = segments_of(shape);
-  FERRY_CHECK(std::ssize(segments) == extents.layout().n_segments(), "{} segments in a store of {}",
-              segments.size(), extents.layout().n_segments());
-  for (SegmentId id = 0; id < extents.layout().n_segments(); ++id) {
-    const StoredSegment &wanted = segments[static_cast<size_t>(id)],
-                        &stored = extents.layout().segment(id);
-    FERRY_CHECK(wanted.block == stored.block && wanted.name == stored.name &&
-                    wanted.n_bytes == stored.n_bytes,
-                "segment {} is block {}'s {}, expected block {}'s {}", id, stored.block,
-                stored.name, wanted.block, wanted.name);
-  }
+  FERRY_CHECK(is_store_of(shape, extents.layout()), "'{}' holds other segments than the states'",
+              extents.name());
   SegmentId next = 0;
   for_pieces(shape, [&](int b, int, const StateRecord& record) {
     Piece piece = {.record = record};
@@ -61,29 +64,32 @@ bool StateStore::has(int block, int piece) const {
          (its.weights < 0 || extents_.is_written(its.weights));
 }
 
-void StateStore::read_part(SegmentId segment, std::byte* to, int64_t n_bytes) const {
-  if (segment >= 0)
-    extents_.read_segment(extents_.newest(), segment, {to, static_cast<size_t>(n_bytes)});
+void StateStore::read_part(const Generation& from,
+                           SegmentId segment,
+                           std::byte* to,
+                           int64_t n_bytes) const {
+  if (segment >= 0) extents_.read_segment(from, segment, {to, static_cast<size_t>(n_bytes)});
 }
 
 void StateStore::read(int block, int piece, std::byte* slot) const {
   const Piece& its = piece_of(block, piece);
-  read_part(its.states, slot, its.record.states_bytes);
+  read_part(extents_.newest(), its.states, slot, its.record.states_bytes);
   if (its.record.update_bytes > its.record.states_bytes)
-    read_part(its.weights, slot + its.record.states_bytes, weights_bytes(its.record));
+    read_part(extents_.newest(), its.weights, slot + its.record.states_bytes,
+              weights_bytes(its.record));
 }
 
 void StateStore::read_weights(int block, std::byte* to) const {
   for (const Piece& piece : pieces_[static_cast<size_t>(block)])
-    read_part(piece.weights,
+    read_part(extents_.newest(), piece.weights,
               to + element_bytes(shape_, block, Segment::weights, piece.record.begin, 0).offset,
               weights_bytes(piece.record));
 }
 
-void StateStore::read_all(int block, int piece, std::byte* slot) const {
+void StateStore::read_all(const Generation& from, int block, int piece, std::byte* slot) const {
   const Piece& its = piece_of(block, piece);
-  read_part(its.states, slot, its.record.states_bytes);
-  read_part(its.weights, slot + its.record.states_bytes, weights_bytes(its.record));
+  read_part(from, its.states, slot, its.record.states_bytes);
+  read_part(from, its.weights, slot + its.record.states_bytes, weights_bytes(its.record));
 }
 
 void StateStore::write(int block, int piece, const std::byte* slot) {

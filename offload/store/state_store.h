@@ -18,8 +18,10 @@ class StateStore {
   /** The segments of a store for the states that the shape has on a drive; empty: it has none. */
   static std::vector<StoredSegment> segments_of(const StepShape& shape);
 
-  /** The store was made of segments_of() the shape, else the caller has a bug; both outlive this.
-   */
+  /** True where the store was made of segments_of() the shape. */
+  static bool is_store_of(const StepShape& shape, const StoreLayout& layout);
+
+  /** The store is one of the shape, else the caller has a bug; both outlive this. */
   StateStore(const StepShape& shape, ExtentStore& extents);
 
   ExtentStore& extents() { return extents_; }
@@ -33,7 +35,11 @@ class StateStore {
    * them, in whole pages. */
   void read_weights(int block, std::byte* to) const;
   /** Reads all of the record. */
-  void read_all(int block, int piece, std::byte* slot) const;
+  void read_all(int block, int piece, std::byte* slot) const {
+    read_all(extents_.newest(), block, piece, slot);
+  }
+  /** The same as a generation has it. */
+  void read_all(const Generation& from, int block, int piece, std::byte* slot) const;
   /** Writes all of the record beside what is committed. */
   void write(int block, int piece, const std::byte* slot);
 
@@ -46,7 +52,7 @@ class StateStore {
     return pieces_[static_cast<size_t>(block)][static_cast<size_t>(piece)];
   }
 
-  void read_part(SegmentId segment, std::byte* to, int64_t n_bytes) const;
+  void read_part(const Generation& from, SegmentId segment, std::byte* to, int64_t n_bytes) const;
 
   const StepShape& shape_;
   ExtentStore& extents_;

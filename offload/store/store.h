@@ -146,6 +146,9 @@ class ExtentStore {
    * half written counts as damaged until the store was opened to be written. Allocates memory for
    * some extents. Commits and pins wait for its end. */
   std::vector<StoreDamage> check() const;
+  /** The same of what one checkpoint needs: the superblocks, its table and its extents. Another
+   * process may commit, and pin others, meanwhile. Error(usage) where there is none of the name. */
+  std::vector<StoreDamage> check(std::string_view pin) const;
 
  private:
   enum class ExtentState : uint8_t { idle, writing };
@@ -157,7 +160,9 @@ class ExtentStore {
 
   // store_check.cpp
   struct FixedCopy;
+  std::vector<FixedCopy> superblocks() const;
   std::vector<FixedCopy> fixed_copies() const;
+  void check_copies(std::span<const FixedCopy> copies, std::vector<StoreDamage>& damages) const;
   std::optional<std::string> fault_in(const FixedCopy& copy) const;
   std::vector<Pin> kept() const;
   std::string table_damage(const KeptGeneration& kept, std::string_view fault) const;

@@ -42,14 +42,20 @@ std::vector<ExtentPlace> places_of(const StoreLayout& layout,
 
 }  // namespace
 
-std::vector<ExtentStore::FixedCopy> ExtentStore::fixed_copies() const {
+std::vector<ExtentStore::FixedCopy> ExtentStore::superblocks() const {
   std::vector<FixedCopy> copies;
-  std::vector<StorePage> superblock(kSuperblock_pages), map(1);
+  std::vector<StorePage> superblock(kSuperblock_pages);
   encode_superblock(superblock_, bytes_of(superblock));
-  encode_map(map_, identity().uuid, map[0]);
   for (int copy = 0; copy < 2; ++copy)
     copies.push_back({fmt::format("copy {} of the superblock", copy),
                       layout_.superblock_offset(copy), superblock});
+  return copies;
+}
+
+std::vector<ExtentStore::FixedCopy> ExtentStore::fixed_copies() const {
+  std::vector<FixedCopy> copies = superblocks();
+  std::vector<StorePage> map(1);
+  encode_map(map_, identity().uuid, map[0]);
   for (int copy = 0; copy < 2; ++copy)
     copies.push_back({fmt::format("copy {} of map {}", copy, map_place_),
                       layout_.map_offset(map_place_, copy), map});
@@ -145,13 +151,29 @@ void ExtentStore::check_extents(std::span<const Pin> kept,
       });
 }
 
-std::vector<StoreDamage> ExtentStore::check() const {
-  std::lock_guard map_lock(map_mutex_);
-  std::vector<StoreDamage> damages;
-  for (const FixedCopy& copy : fixed_copies()) {
+void ExtentStore::check_copies(std::span<const FixedCopy> copies,
+                               std::vector<StoreDamage>& damages) const {
+  for (const FixedCopy& copy : copies) {
     if (auto fault = fault_in(copy))
       damages.push_back({.offset = copy.offset, .what = std::move(*fault)});
   }
+}
+
+std::vector<StoreDamage> ExtentStore::check(std::string_view pin) const {
+  std::lock_guard map_lock(map_mutex_);
+  pinned(pin);  // there is one
+  const Pin kept = *find_pin(pin);
+  std::vector<StoreDamage> damages;
+  check_copies(superblocks(), damages);
+  check_table(kept, damages);
+  check_extents({&kept, 1}, damages);
+  return damages;
+}
+
+std::vector<StoreDamage> ExtentStore::check() const {
+  std::lock_guard map_lock(map_mutex_);
+  std::vector<StoreDamage> damages;
+  check_copies(fixed_copies(), damages);
   const std::vector<Pin> all = kept();
   for (const Pin& pin : all)
     check_table(pin, damages);

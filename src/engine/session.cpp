@@ -54,7 +54,8 @@ Session::~Session() = default;
 std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
                                         const UpdateRule& rule,
                                         const std::function<bool()>& drops) {
-  commit_segments();
+  put_on_drive();
+  if (rule.commits && std::exchange(is_uncommitted_, false)) commit_states();
   int64_t n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
@@ -108,19 +109,14 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
   UpdateRule rule = {.decide = [&](const StepSums& sums) {
     return std::isfinite(sums.square_sum) ? Decision{.steps = steps} : Decision{.skip = true};
   }};
-  rule.describe = [&] { return describe(state()); };
+  rule.commits = false;
   if (!optimizer_.steps_ahead().empty()) rule.steps_ahead = steps;
   run(micro_batches, rule);
   executor_->settle();
 }
 
-/** What was set since the last pass is on the drive before the next one reads it. */
-void Session::commit_segments() {
-  if (segments_.take_changed()) executor_->commit_states(describe(state()));
-}
-
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
-  commit_segments();
+  put_on_drive();
   runner_->load(0, batch);
   runner_->begin_step(n_steps_, /*training=*/false, 1.0f, batch.n_label_items, batch.n_end_items);
   double loss = executor_->evaluate();
@@ -136,6 +132,21 @@ bool Session::leave_gpu() {
 
 void Session::return_to_gpu() {
   memory_->return_to_gpu(*device_);
+}
+
+void Session::put_on_drive() {
+  if (!segments_.take_changed()) return;
+  StateWindow* window = executor_->state_window();
+  if (!window) return;
+  window->finish_writes();
+  is_uncommitted_ = true;
+}
+
+void Session::commit_states() {
+  if (!drive_store()) return;
+  put_on_drive();
+  drive_store()->extents().commit(describe(state()));
+  is_uncommitted_ = false;
 }
 
 Segments& Session::segments() {

@@ -76,7 +76,8 @@ class Session {
    * Executor::step); the session is as before it then. */
   std::optional<StepReport> step_unless(std::span<const HostBatch> micro_batches,
                                         const std::function<bool()>& drops);
-  /** Takes a step in everything but its effect: no state, no random key, no loss scale changes. A
+  /** Takes a step in everything but its effect: no state, no random key, no loss scale changes, and
+   * no generation on a drive is made. A
    * step that could run out of memory does so here, before step 1. Its duration is the promise's.
    */
   void rehearse(std::span<const HostBatch> micro_batches);
@@ -101,6 +102,9 @@ class Session {
   const FrozenWeights& frozen_weights() const { return segments_.frozen(); }
   /** States on a drive; null: there are none. */
   StateStore* drive_store() { return drive_.store(); }
+  /** Between steps: makes the states as they are the drive's last generation. Steps do so
+   * themselves. */
+  void commit_states();
   Executor& executor() { return *executor_; }
   Device& device() { return *device_; }
   ModelRunner& runner() { return *runner_; }
@@ -120,7 +124,7 @@ class Session {
   std::optional<StepOutcome> run(std::span<const HostBatch> micro_batches,
                                  const UpdateRule& rule,
                                  const std::function<bool()>& drops = {});
-  void commit_segments();
+  void put_on_drive();
   std::string describe(const SessionState& state) const {
     return describe_ ? describe_(state) : std::string();
   }
@@ -136,7 +140,8 @@ class Session {
   Segments segments_;
   Optimizer optimizer_;
   std::function<std::string(const SessionState&)> describe_;
-  int64_t n_steps_ = 0;  ///< steps taken, skipped ones too: keys the random numbers
+  bool is_uncommitted_ = false;  ///< the drive has what no generation has
+  int64_t n_steps_ = 0;          ///< steps taken, skipped ones too: keys the random numbers
 };
 
 }  // namespace ferry

@@ -41,14 +41,32 @@ int64_t DiskNeed::bytes() const {
   return add_product(add_product(final_bytes, 1, small_bytes), checkpoint_bytes, n_more);
 }
 
-DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there) {
+int64_t pinned_bytes(const ModelTable& model, const StepShape& shape) {
+  int64_t n_bytes = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const ParamSpec& param : model.blocks[static_cast<size_t>(b)].params)
+      if (param.trainable && shape.n_state_pieces(b) > 0)
+        n_bytes += kFp32_bytes * param.n_elements +
+                   kAdamSegments * simd::state_bytes(shape.states, param.n_elements);
+  return n_bytes;
+}
+
+int64_t checkpoints_at_once(const config::Config& config) {
+  const bool keeps_best = config.flag("load_best_model_at_end");
+  if (config.text("save_strategy") == "no" && !keeps_best) return 0;
+  // The best one is never the only one.
+  return std::max<int64_t>(config.integer("save_total_limit"), keeps_best ? 2 : 1) + 1;
+}
+
+DiskNeed disk_needed(const ModelTable& model,
+                     const config::Config& config,
+                     int64_t n_there,
+                     const StepShape* shape) {
   DiskNeed need;
   need.final_bytes = model.n_params() * kFp32_bytes;
   need.checkpoint_bytes = checkpoint_bytes(model, choose_states(config));
-  const bool keeps_best = config.flag("load_best_model_at_end");
-  if (config.text("save_strategy") != "no" || keeps_best)
-    need.n_checkpoints =  // the best one is never the only one
-        std::max<int64_t>(config.integer("save_total_limit"), keeps_best ? 2 : 1) + 1;
+  if (shape && !config.flag("save_weights")) need.checkpoint_bytes -= pinned_bytes(model, *shape);
+  need.n_checkpoints = checkpoints_at_once(config);
   need.n_checkpoints_there = std::min(n_there, need.n_checkpoints);
   const int64_t n_more = need.n_checkpoints - need.n_checkpoints_there;
   need.small_bytes = add_product(kLogs_bytes, kBesideWeights_bytes, n_more + 1);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/tensor_table.h"
+#include "offload/step/step_shape.h"
 #include "simd/adamw/adam_states.h"
 #include "src/config/config.h"
 
@@ -26,9 +27,19 @@ struct DiskNeed {
 
 /** The bytes of one checkpoint without its small files. */
 int64_t checkpoint_bytes(const ModelTable& model, simd::StateType states);
+/** The part of these that lies on a drive where the shape has states there: a checkpoint pins it
+ * and has no bytes of it. */
+int64_t pinned_bytes(const ModelTable& model, const StepShape& shape);
+/** Checkpoints that are there at once: those that are kept, and one that is being made. 0: the run
+ * makes none of itself. */
+int64_t checkpoints_at_once(const config::Config& config);
 
-/** n_there: complete checkpoints that the run has, where it is resumed. */
-DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there = 0);
+/** n_there: complete checkpoints that the run has, where it is resumed. `shape`: of the plan, where
+ * it is made. */
+DiskNeed disk_needed(const ModelTable& model,
+                     const config::Config& config,
+                     int64_t n_there = 0,
+                     const StepShape* shape = nullptr);
 
 /** The bytes that a user may write to the file system of the directory, or of the nearest directory
  * above it that exists; nullopt where the system does not tell. */

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "offload/store/store_layout.h"
 #include "src/base/error.h"
 #include "src/config/param_groups.h"
 #include "src/config/paths.h"
+#include "src/plan/disk.h"
 #include "src/plan/nvme_need.h"
 
 namespace ferry {
@@ -33,15 +32,14 @@ Directories nvme_directories_of_environment() {
 }
 
 int checkpoints_kept(const config::Config& config) {
-  const bool keeps_best = config.flag("load_best_model_at_end");
-  if (config.text("save_strategy") == "no" && !keeps_best) return 0;
-  const int64_t n = std::max<int64_t>(config.integer("save_total_limit"), keeps_best ? 2 : 1);
+  const int64_t n = config.flag("save_weights") ? 0 : checkpoints_at_once(config);
   if (n > kKept_max)
     throw Error(
         Fault::usage, "nvme.checkpoints",
         fmt::format("save_total_limit = {} ({}): with states on NVMe at most {} checkpoints "
                     "are kept",
-                    n, config.origin("save_total_limit").where, kKept_max),
+                    config.integer("save_total_limit"), config.origin("save_total_limit").where,
+                    kKept_max - 1),
         "lower save_total_limit; `ferry export` keeps a model of any checkpoint");
   return static_cast<int>(n);
 }

@@ -24,8 +24,9 @@ struct NvmeSettings {
 
 NvmeSettings nvme_settings(const config::Config& config);
 
-/** The checkpoints that a run keeps on its drives: none with save_strategy = no. Throws
- * Error(usage) for more than a store has room for. */
+/** The checkpoints that a run keeps on its drives at once, the one that is being made among them:
+ * none with save_strategy = no or save_weights. Throws Error(usage) for more than a store has room
+ * for. */
 int checkpoints_kept(const config::Config& config);
 /** The copies of its states that a run has room for (PlanRequest::n_nvme_copies). */
 int nvme_copies(const config::Config& config, bool trains);

@@ -36,7 +36,7 @@ fs::path checkpoint_of(const config::Config& config) {
  * began with. Throws Error(data) where there is neither. */
 HfDirectory open_run_model(const config::Config& config) {
   const auto checkpoint = checkpoint_of(config);
-  return checkpoint.empty() ? open_model(config) : HfDirectory::open(checkpoint);
+  return checkpoint.empty() ? open_model(config) : HfDirectory::open_checkpoint(checkpoint);
 }
 
 /** Reads all of it, and says what was taken for what. */

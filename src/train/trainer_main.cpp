@@ -61,7 +61,7 @@ void open_run(OpenRun& run,
               const Job& job,
               const std::vector<std::string>& notes,
               std::vector<std::string> words) {
-  run.directory = make_output_directory(job.model.table, job.config, run.path);
+  run.directory = make_output_directory(job, run.path);
   words.insert(words.begin(), {"ferry", "train"});
   run.log.emplace(run.path, words);
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
@@ -300,7 +300,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   if (checkpoint)
     read_from(*checkpoint, run, [&] {
       runs::read_checksums(checkpoint->path);
-      HfDirectory::open(checkpoint->path);
+      HfDirectory::open_checkpoint(checkpoint->path);
     });
   Job job = prepare(std::move(command.config), {.checkpoint = checkpoint});
   if (checkpoint) check_same(*checkpoint, job);
@@ -313,8 +313,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
-  RunStore store(directory.filename().string(),
-                 resumed ? runs::store_place_of(resumed->run) : std::nullopt);
+  RunStore store(directory, checkpoint);
   auto session = open_session(job, store, &loaded);
   run.path = directory;
   open_run(run, job, command.notes, words);
@@ -345,7 +344,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                           ? runs::parent_of(job.model.directory.path())
                           : nlohmann::ordered_json();
   run.directory->set_phase(runs::Phase::preparing, about);
-  store.keep(*session, *run.directory);
+  store.keep(*session, *run.directory, job);
   runs::RunIndex().add(run.path);
   try {
     print_start(job, loaded, resumed && resumed->checkpoint, terminal);
@@ -402,7 +401,7 @@ nlohmann::ordered_json to_json(const Evaluation& evaluation, const Data& data) {
 
 /** The session of a model that is only asked. */
 struct AskedModel {
-  RunStore store{fmt::format("asked-{}", ::getpid()), std::nullopt};
+  RunStore store{fmt::format("asked-{}", ::getpid())};
   std::unique_ptr<Session> session;
 
   /** Weights that are not read are said on standard error. */

@@ -66,7 +66,7 @@ class InHostMemory : public ::testing::Test {
   std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
   std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
   RunMemory memory_{*device_, layout_, *pool_};
-  Segments segments_{shape_, *device_, memory_};
+  Segments segments_{shape_, *device_, memory_, nullptr};
 };
 
 /** Memory is measured for which nothing else is the cause. */
@@ -401,7 +401,7 @@ TEST_P(OtherOrders, ComeBackFromACheckpoint) {
     StateWriter writer(table_, shape_, segments_.frozen(), checkpoint.path(), INT64_MAX, behind);
     std::atomic<int64_t> n_read_bytes = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      BlockStates states(shape_, *device_, *pool_, memory_, b, n_read_bytes);
+      BlockStates states(shape_, *device_, *pool_, memory_, nullptr, b, n_read_bytes);
       writer.write(states);
     }
     checksums = writer.finish();

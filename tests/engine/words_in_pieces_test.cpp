@@ -103,7 +103,7 @@ class ModelInMemory {
     std::atomic<int64_t> n_read_bytes = 0;
     for (int i = 0; i < shape_.n_blocks(); ++i) {
       const int b = last_first ? shape_.n_blocks() - 1 - i : i;
-      BlockStates states(shape_, *device_, *pool_, memory_, b, n_read_bytes);
+      BlockStates states(shape_, *device_, *pool_, memory_, nullptr, b, n_read_bytes);
       writer.write(states);
     }
     return writer.finish();
@@ -132,7 +132,7 @@ class ModelInMemory {
   std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
   std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
   RunMemory memory_{*device_, layout_, *pool_};
-  Segments segments_{shape_, *device_, memory_};
+  Segments segments_{shape_, *device_, memory_, nullptr};
 };
 
 class WordsInPieces : public ::testing::TestWithParam<WordsCase> {

@@ -327,6 +327,16 @@ std::vector<Option> data_options() {
        .help =
            "Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 "
            "bytes a parameter of disk, 8 with optim = adamw_bf16, 6 with adamw_8bit."},
+      {.key = "save_weights",
+       .label = "Self-contained checkpoints",
+       .type = Type::boolean,
+       .group = kOutputGroup,
+       .value = "false",
+       .verbs = kTrain,
+       .help = "For runs with states on a drive (nvme_path): copy weights and states of each "
+               "checkpoint into its directory, which then needs no drive and loads in "
+               "transformers. Otherwise a checkpoint keeps the states where they are and is "
+               "written at once; `ferry export` makes a model of it."},
   };
 }
 

@@ -12,7 +12,8 @@ namespace ferry {
 
 void Segments::write(int block, Segment segment, const ByteRange& range, const void* from) {
   memory_.note_new_weights();
-  has_changed_ = true;
+  // Weights of such blocks, too: a generation has what is trained of them.
+  has_changed_ = has_changed_ || n_drive_pieces(shape_, block) > 0;
   std::byte* const begin = memory_.segment(block, segment);  // null on a drive
   switch (memory_.place_of(block, segment)) {
     case Place::host:
@@ -28,6 +29,11 @@ void Segments::write(int block, Segment segment, const ByteRange& range, const v
           block, segment, range.offset,
           {static_cast<const std::byte*>(from), static_cast<size_t>(range.n_bytes)});
   }
+}
+
+void Segments::restore_weights() {
+  memory_.note_new_weights();
+  window_->restore_weights();
 }
 
 void Segments::read(int block, Segment segment, const ByteRange& range, void* to) const {

@@ -29,7 +29,10 @@ class Segments {
   void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   /** All bytes of a segment; empty if the run has none of it. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
-  /** True once after something was set: what lies on a drive has to be committed. */
+  /** Fills the weights of blocks with states on a drive from the generation with which the store
+   * begins. */
+  void restore_weights();
+  /** True once after something was set that lies on a drive: it has to be committed. */
   bool take_changed() { return std::exchange(has_changed_, false); }
   /** The values of parameters that have no master copy, for as long as the run lasts. */
   const FrozenWeights& frozen() const { return frozen_; }

@@ -1,138 +1,34 @@
 #include "src/engine/state/state_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "simd/kernels.h"
 #include "src/base/error.h"
+#include "src/engine/state/saved_tensors.h"
 #include "src/files/crc32c.h"
 
 namespace ferry {
-namespace {
-
-/** The master is the model itself. */
-std::filesystem::path state_directory(const std::filesystem::path& checkpoint, Segment segment) {
-  return segment == Segment::master ? checkpoint : checkpoint / "state";
-}
-
-std::string state_stem(Segment segment) {
-  return segment == Segment::master ? "model" : std::string(name_of(segment));
-}
-
-CheckpointReader open_checked(const std::filesystem::path& checkpoint,
-                              Segment segment,
-                              const std::map<std::string, TensorChecksums>& checksums) {
-  auto file = CheckpointReader::open(state_directory(checkpoint, segment), state_stem(segment));
-  const auto found = checksums.find(state_stem(segment));
-  if (found == checksums.end())
-    throw Error(
-        Fault::data, "checkpoint.read",
-        fmt::format("'{}' has no checksums of '{}'", checkpoint.string(), state_stem(segment)),
-        "resume from an earlier checkpoint");
-  check_checksums(file, found->second);
-  return file;
-}
-
-/** A tensor of a segment's files, or what a block holds of one. */
-struct SavedTensor {
-  TensorSpec spec;  ///< of the whole tensor
-  int block = 0;
-  ByteRange range;                 ///< bytes of the segment, as StatePiece counts
-  const HfEntry* entry = nullptr;  ///< of a tensor of master weights
-  int64_t first_byte = 0;          ///< of the tensor
-};
-
-/** A parameter of the table, or the one of which it is a piece. */
-struct WholeParam {
-  std::string name;
-  std::vector<int64_t> shape;
-  int64_t first_element = 0;  ///< of the piece
-
-  int64_t n_elements() const {
-    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-  }
-};
-WholeParam whole_of(const ModelTable& model, int block, int param) {
-  const BlockTable& table = model.blocks[static_cast<size_t>(block)];
-  const ParamSpec& spec = table.params[static_cast<size_t>(param)];
-  const auto entry = std::ranges::find_if(model.hf_names, [&](const HfEntry& its) {
-    return its.block == block && its.param == param && !its.is_whole();
-  });
-  if (entry == model.hf_names.end()) return {table.name + "." + spec.name, spec.shape};
-  WholeParam whole = {fmt::format("{}.{}", name_of(table.kind), spec.name), spec.shape,
-                      first_element_of(model, *entry)};
-  whole.shape[0] = entry->file_rows();
-  return whole;
-}
-
-/** Adam states of a frozen parameter are in no checkpoint: it has none. */
-std::vector<SavedTensor> saved_tensors(const ModelTable& model,
-                                       const StepShape& shape,
-                                       Segment segment) {
-  std::vector<SavedTensor> tensors;
-  const bool is_master = segment == Segment::master;
-  if (!is_master && shape.states == simd::StateType::block8) {
-    for (int b = 0; b < shape.n_blocks(); ++b) {
-      const BlockTable& block = model.blocks[static_cast<size_t>(b)];
-      for (size_t p = 0; p < block.params.size(); ++p) {
-        const ParamSpec& param = block.params[p];
-        if (!param.trainable) continue;
-        const WholeParam whole = whole_of(model, b, static_cast<int>(p));
-        const ByteRange exponents =
-            exponent_bytes(shape, b, {.offset = param.offset, .n_elements = param.n_elements});
-        tensors.push_back({{whole.name, DType::u8, whole.shape},
-                           b,
-                           element_bytes(shape, b, segment, param.offset, param.n_elements),
-                           nullptr,
-                           whole.first_element});
-        // Pieces are whole blocks of states.
-        tensors.push_back(
-            {{whole.name + ".exponents", DType::u8, {simd::state_blocks(whole.n_elements())}},
-             b,
-             exponents,
-             nullptr,
-             simd::state_blocks(whole.first_element)});
-      }
-    }
-    return tensors;
-  }
-  for (const HfEntry& entry : model.hf_names) {
-    if (!is_master && !model.param_of(entry).trainable) continue;
-    const EntryExtent extent = extent_of(model, entry);
-    const DType type = is_master ? DType::f32 : segment_dtype(shape, entry.block, segment);
-    const auto width = static_cast<int64_t>(size_of(type));
-    // States are read by Ferry alone, so they keep its order.
-    std::vector<int64_t> shape_of = model.param_of(entry).shape;
-    shape_of[0] = entry.file_rows();
-    tensors.push_back({{entry.hf_name, type, is_master ? entry.hf_shape : shape_of},
-                       entry.block,
-                       {extent.begin * width, extent.n_elements * width},
-                       is_master ? &entry : nullptr,
-                       first_element_of(model, entry) * width});
-  }
-  return tensors;
-}
-
-}  // namespace
 
 StateWriter::StateWriter(const ModelTable& model,
                          const StepShape& shape,
                          const FrozenWeights& frozen,
                          const std::filesystem::path& checkpoint,
                          int64_t max_shard_bytes,
-                         WriteBehind& behind)
-    : shape_(shape), frozen_(frozen) {
+                         WriteBehind& behind,
+                         FilesHold holds)
+    : shape_(shape), frozen_(frozen), holds_(holds) {
   if (!shape.weights_are_master())
     for (const HfEntry& entry : model.hf_names)
       if (!model.param_of(entry).trainable) without_master_.insert(entry.hf_name);
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     std::vector<TensorSpec> specs;
     stored_[s].resize(model.blocks.size());
-    for (SavedTensor& tensor : saved_tensors(model, shape, kSavedSegments[s])) {
+    std::vector<SavedTensor> tensors = saved_tensors(model, shape, kSavedSegments[s]);
+    if (holds == FilesHold::what_no_drive_has) tensors = without_drive(shape, std::move(tensors));
+    for (SavedTensor& tensor : tensors) {
       const std::string& name = tensor.spec.name;
+      n_bytes_ += tensor.range.n_bytes;
       stored_[s][static_cast<size_t>(tensor.block)].push_back(
           {{name, tensor.first_byte, tensor.range.n_bytes}, tensor.range});
       if (tensor.entry) {
@@ -141,9 +37,10 @@ StateWriter::StateWriter(const ModelTable& model,
       }
       if (tensor.first_byte == 0) specs.push_back(std::move(tensor.spec));
     }
-    writers_
-        .emplace_back(state_directory(checkpoint, kSavedSegments[s]), specs, max_shard_bytes,
-                      state_stem(kSavedSegments[s]))
+    if (specs.empty()) continue;  // a drive has all of them
+    writers_[s]
+        .emplace(state_directory(checkpoint, kSavedSegments[s], holds), specs, max_shard_bytes,
+                 state_stem(kSavedSegments[s], holds))
         .write_directly(behind);
     // The order is that of the files: neighbours are one run of bytes.
     for (auto& stored : stored_[s])
@@ -153,9 +50,10 @@ StateWriter::StateWriter(const ModelTable& model,
 
 void StateWriter::write(BlockStates& block) {
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
+    if (!writers_[s]) continue;
     write(block, s);
     // The other writers would lack the bytes that one writer holds back.
-    writers_[s].end_run();
+    writers_[s]->end_run();
   }
 }
 
@@ -169,7 +67,7 @@ void StateWriter::write(BlockStates& block, size_t s) {
   std::vector<StatePiece> pieces;
   std::vector<size_t> tensor_of;  // by piece
   std::vector<uint32_t> checksum_of;
-  writers_[s].fill(in_file, [&](std::span<const std::span<std::byte>> parts) {
+  writers_[s]->fill(in_file, [&](std::span<const std::span<std::byte>> parts) {
     pieces.clear(), tensor_of.clear();
     for (auto part : parts)
       while (!part.empty()) {
@@ -290,70 +188,15 @@ void StateWriter::read_frozen(BlockStates& block,
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {
   for (size_t s = 0; s < kSavedSegments.size(); ++s)
     for (const auto& [part, its] : checksums_of_parts_[s]) {
-      uint32_t& checksum = checksums_[state_stem(kSavedSegments[s])][part.first];
+      uint32_t& checksum = checksums_[state_stem(kSavedSegments[s], holds_)][part.first];
       checksum = crc32c_combine(checksum, its.checksum, its.n_bytes);
     }
   for (const std::string& name : without_master_)
-    if (frozen_.has(name)) frozen_.check(name, checksums_[state_stem(Segment::master)].at(name));
-  for (CheckpointWriter& writer : writers_)
-    writer.finish();
+    if (frozen_.has(name))
+      frozen_.check(name, checksums_[state_stem(Segment::master, holds_)].at(name));
+  for (auto& writer : writers_)
+    if (writer) writer->finish();
   return checksums_;
-}
-
-namespace {
-
-void load_master(const ModelTable& model,
-                 CheckpointReader checkpoint_file,
-                 const TensorChecksums& checksums,
-                 Segments& segments) {
-  FrozenWeights frozen(std::move(checkpoint_file));
-  const CheckpointReader& file = frozen.file();
-  for (const HfEntry& entry : model.hf_names) {
-    const StoredTensor& stored = file.get(entry.hf_name, entry.hf_shape);
-    read_entry(
-        model, entry, file, stored, [](std::span<const float>, int64_t) {}, segments);
-    if (segments.lacks_master(entry.block, extent_of(model, entry).begin))
-      frozen.add(entry.hf_name, stored, checksums.at(entry.hf_name));
-  }
-  if (!frozen.empty()) segments.set_frozen(std::move(frozen));
-}
-
-}  // namespace
-
-void load_states(const ModelTable& model,
-                 const StepShape& shape,
-                 const std::filesystem::path& checkpoint,
-                 const std::map<std::string, TensorChecksums>& checksums,
-                 std::span<const Segment> which,
-                 Segments& segments) {
-  for (Segment segment : which) {
-    CheckpointReader file = open_checked(checkpoint, segment, checksums);
-    if (segment == Segment::master) {
-      load_master(model, std::move(file), checksums.at(state_stem(segment)), segments);
-      continue;
-    }
-    for (const SavedTensor& saved : saved_tensors(model, shape, segment)) {
-      // Zeros would not do: their bias corrections belong to step 1, the run's to a later one.
-      if (!checksums.at(state_stem(segment)).contains(saved.spec.name))
-        throw Error(
-            Fault::does_not_fit, "checkpoint.read",
-            fmt::format("'{}' was frozen when '{}' was written, and has no states of AdamW",
-                        saved.spec.name, checkpoint.string()),
-            fmt::format("start a new run from its weights: --model '{}'", checkpoint.string()));
-      const StoredTensor& tensor = file.get(saved.spec.name, saved.spec.shape);
-      if (tensor.type != saved.spec.type)
-        throw Error(
-            Fault::data, "checkpoint.read",
-            fmt::format("'{}' of '{}' is {}, expected {}", saved.spec.name, file.path().string(),
-                        name_of(tensor.type), name_of(saved.spec.type)),
-            "resume from an earlier checkpoint");
-      file.read(tensor, saved.first_byte, saved.range.n_bytes,
-                [&](std::span<const std::byte> bytes, size_t first_byte) {
-                  const int64_t at = static_cast<int64_t>(first_byte) - saved.first_byte;
-                  segments.set_bytes(saved.block, segment, saved.range.offset + at, bytes);
-                });
-    }
-  }
 }
 
 }  // namespace ferry

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -14,6 +15,8 @@
 
 #include "models/tensor_table.h"
 #include "offload/executor/executor.h"
+#include "offload/store/generation_reader.h"
+#include "offload/store/stored_states.h"
 #include "src/engine/state/file_order.h"
 #include "src/engine/state/segments.h"
 #include "src/engine/state/weights.h"
@@ -34,6 +37,14 @@ namespace ferry {
  * that has it in other pieces, or whole, reads it. */
 inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
 
+/** The states in a checkpoint's files: all, or those that no generation on a drive has. Then the
+ * master is no model of itself and lies in state/ too, and parts of a tensor of which the drive has
+ * others are tensors of their own. */
+enum class FilesHold : uint8_t { all, what_no_drive_has };
+
+/** The states of a run that its shape has on a drive, by the names that files give them. */
+StoredStates stored_states_of(const ModelTable& model, const StepShape& shape);
+
 /** The files of one checkpoint while they are being written. */
 class StateWriter {
  public:
@@ -44,13 +55,16 @@ class StateWriter {
               const FrozenWeights& frozen,
               const std::filesystem::path& checkpoint,
               int64_t max_shard_bytes,
-              WriteBehind& behind);
+              WriteBehind& behind,
+              FilesHold holds = FilesHold::all);
   /** Takes all of one block, on the save queue: waits for the disk only where no slot is free. */
   void write(BlockStates& block);
   /** Puts all files safely on disk under their names. Call it when every block is written. Returns
    * the checksums by stem. Throws Error(data) where frozen weights are no longer what was loaded.
    */
   const std::map<std::string, TensorChecksums>& finish();
+  /** The bytes of all tensors in the files. */
+  int64_t n_bytes() const { return n_bytes_; }
 
  private:
   /** A tensor of a segment's files, or the rows of one that a block holds. */
@@ -75,11 +89,14 @@ class StateWriter {
 
   const StepShape& shape_;
   const FrozenWeights& frozen_;
+  const FilesHold holds_;
+  int64_t n_bytes_ = 0;
   std::unordered_set<std::string> without_master_;  // names
   // The tensors of each block by segment, in the order of the files.
   std::array<std::vector<std::vector<Stored>>, kSavedSegments.size()> stored_;
   std::unordered_map<std::string, FileOrder> orders_;  // of the master's files, where not ours
-  std::vector<CheckpointWriter> writers_;              // as kSavedSegments
+  /** As kSavedSegments; none where there is nothing to write. */
+  std::array<std::optional<CheckpointWriter>, kSavedSegments.size()> writers_;
   /** By segment, tensor and the first byte of a part. */
   struct PartChecksum {
     uint32_t checksum = 0;
@@ -90,13 +107,31 @@ class StateWriter {
   std::map<std::string, TensorChecksums> checksums_;
 };
 
+/** The generation of a checkpoint whose files hold what_no_drive_has. */
+struct DriveSource {
+  const StoredStates* about = nullptr;
+  /** Null: the run's own store begins with the generation, and the shape has the same blocks there;
+   * they are left as they are. */
+  GenerationReader* reader = nullptr;
+};
+
 /** Fills these of kSavedSegments; with the master the weights. Throws Error(data) naming the tensor
- * that is missing, of another shape, or whose bytes are not those of `checksums`. */
+ * that is missing, of another shape, or whose bytes are not those of `checksums`; of a generation
+ * as GenerationReader::read(). */
 void load_states(const ModelTable& model,
                  const StepShape& shape,
                  const std::filesystem::path& checkpoint,
                  const std::map<std::string, TensorChecksums>& checksums,
                  std::span<const Segment> which,
-                 Segments& segments);
+                 Segments& segments,
+                 const DriveSource* drive = nullptr);
+
+/** Writes the master of such a checkpoint as a model's weights, then reads them back and compares
+ * every byte. */
+void copy_master(const ModelTable& model,
+                 const std::filesystem::path& checkpoint,
+                 const std::map<std::string, TensorChecksums>& checksums,
+                 const DriveSource& drive,
+                 const std::filesystem::path& to);
 
 }  // namespace ferry

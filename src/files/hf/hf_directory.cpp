@@ -46,9 +46,18 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
   HfDirectory directory(path, HfConfig::load(path / "config.json"));
   // The reader says in plain words what is wrong with the weights; a directory that will not do
   // fails before the data is read.
+  if (needs_weights && path_exists(path / kPinRecordName))
+    throw Error(Fault::data, "model.open",
+                fmt::format("the weights of '{}' lie on a drive", path.string()),
+                fmt::format("make a model of it: ferry export --model '{}' --output-dir DIR",
+                            path.string()));
   if (needs_weights) directory.weights();
   directory.read_tokenizer_files();
   return directory;
+}
+
+HfDirectory HfDirectory::open_checkpoint(const std::filesystem::path& path) {
+  return open(path, !path_exists(path / kPinRecordName));
 }
 
 HfDirectory HfDirectory::from_scratch(HfConfig config, const std::filesystem::path& tokenizer) {

@@ -12,12 +12,17 @@
 
 namespace ferry {
 
+/** In a checkpoint whose weights lie on a drive, in place of model.safetensors. */
+inline constexpr const char* kPinRecordName = "state/drive_states.json";
+
 class HfDirectory {
  public:
   /** Checks that the directory, its config.json and its weights are there; reads only config.json.
    *  needs_weights = false: for plans. Error(data) says what is missing.
    */
   static HfDirectory open(const std::filesystem::path& path, bool needs_weights = true);
+  /** A run's checkpoint: its weights may lie on a drive. */
+  static HfDirectory open_checkpoint(const std::filesystem::path& path);
   /** A model that has no weights yet, with the tokenizer of that directory, which becomes path().
    */
   static HfDirectory from_scratch(HfConfig config, const std::filesystem::path& tokenizer);

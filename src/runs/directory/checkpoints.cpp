@@ -17,6 +17,7 @@
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/runs/logs/train_log.h"
+#include "src/runs/store/pin_record.h"
 
 namespace ferry::runs {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint-", kPartial = ".tmp", kReplaced = ".old",
-                           kComplete = "COMPLETE";
+                           kAside = ".left", kComplete = "COMPLETE";
 
 constexpr std::string_view kDamaged_hint = "resume from an earlier checkpoint, and check the disk";
 
@@ -181,6 +182,7 @@ void write_checksums(const fs::path& checkpoint,
   nlohmann::ordered_json all = checksums;
   for (const std::string& name : small_files(checkpoint))
     all[name] = checksum_of(checkpoint / name);
+  if (has_pin_record(checkpoint)) all[kPinRecordName] = checksum_of(checkpoint / kPinRecordName);
   all[kRunStateName] = crc32c(std::as_bytes(std::span(run_state)));
   write_text_file(checkpoint / "state" / kRunStateName, run_state);
   write_json_file(checkpoint / "state" / kChecksumsName, all);
@@ -192,6 +194,8 @@ bool check_checkpoint(const fs::path& checkpoint) {
       check_checksums(
           CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
           checksums);
+    if (const auto record = pin_record_of(checkpoint))
+      PinnedStates(*record, find_store(record->store, {})).check();
   } catch (const Error&) {
     if (is_complete(checkpoint)) throw;
   }
@@ -233,7 +237,24 @@ void remove_unfinished(const fs::path& run) {
   }
 }
 
-namespace {
+std::vector<fs::path> checkpoint_directories(const fs::path& run) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(kPrefix) && path_is_directory(it->path()))
+      found.push_back(it->path());
+  std::ranges::sort(found);
+  return found;
+}
+
+std::vector<Checkpoint> checkpoints_put_aside(const fs::path& run) {
+  std::vector<Checkpoint> found;
+  for (const fs::path& path : checkpoint_directories(run))
+    if (const auto step = step_of(path.stem()); step && path.extension() == kAside)
+      found.push_back({*step, path});
+  std::ranges::sort(found, {}, &Checkpoint::step);
+  return found;
+}
 
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
@@ -246,13 +267,11 @@ void remove_checkpoint(const fs::path& checkpoint) {
   fs::remove_all(checkpoint, error);
 }
 
-}  // namespace
-
 std::vector<std::string> put_aside_later(const fs::path& run, int64_t step) {
   std::vector<std::string> names;
   for (const Checkpoint& checkpoint : complete_checkpoints(run)) {
     if (checkpoint.step <= step) continue;
-    const fs::path aside = checkpoint.path.string() + ".left";
+    const fs::path aside = checkpoint.path.string() + std::string(kAside);
     std::error_code error;
     fs::remove_all(aside, error);
     fs::rename(checkpoint.path, aside, error);

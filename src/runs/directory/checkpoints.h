@@ -69,12 +69,19 @@ bool check_checkpoint(const std::filesystem::path& checkpoint);
  * command that goes on from it. Reads them until one is. */
 std::string advice_on_damaged(const Checkpoint& damaged);
 
+/** All directories of checkpoints: complete, put aside, being written, and what is left of any. */
+std::vector<std::filesystem::path> checkpoint_directories(const std::filesystem::path& run);
+/** Removes one; what is half-removed is not complete. */
+void remove_checkpoint(const std::filesystem::path& checkpoint);
+
 /** Removes what killed processes left of checkpoints they were writing or removing; only the run's
  * trainer may. */
 void remove_unfinished(const std::filesystem::path& run);
 /** A run that goes back to `step` must not meet the checkpoints of later ones again: renames them
  * to checkpoint-N.left, and gives these names. */
 std::vector<std::string> put_aside_later(const std::filesystem::path& run, int64_t step);
+/** These, oldest first. */
+std::vector<Checkpoint> checkpoints_put_aside(const std::filesystem::path& run);
 /** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete.
  * The first step of `wanted` that has a checkpoint keeps it: it is one of the `keep`, but never the
  * only one. */

@@ -14,7 +14,6 @@
 #include <memory>
 
 #include "offload/nvme/open_disk.h"
-#include "offload/store/store_format.h"
 #include "src/runs/store/store_place.h"
 #include "src/runs/store/store_room.h"
 
@@ -59,9 +58,5 @@ class StoreFiles {
   std::unique_ptr<FileDisk> disk_;
   bool is_new_ = false;
 };
-
-/** The uuid and run of the store that begins in this file, which may be in use; nothing where none
- * does, or its head is damaged. Throws Error(machine) where the file cannot be read. */
-std::optional<StoreIdentity> store_in(const std::filesystem::path& file);
 
 }  // namespace ferry::runs

@@ -1,14 +1,134 @@
 #include "src/runs/store/store_place.h"
 
-#include <nlohmann/json.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <system_error>
+
+#include "offload/nvme/drive.h"
 #include "offload/nvme/open_disk.h"
-#include "offload/store/store_format.h"
+#include "src/base/error.h"
+#include "src/files/unique_fd.h"
 #include "src/runs/directory/run_directory.h"
 
 namespace ferry::runs {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(fs::symlink_status(path, error));
+}
+
+/** The directory of each file: its own on its drive, another one there, its own on another drive,
+ * or the next that is left. */
+std::vector<fs::path> in_order_of(const StorePlace& place, std::vector<fs::path> directories) {
+  const size_t n_files = place.files.size();
+  std::vector<fs::path> ordered(n_files);
+  const auto take = [&](auto&& fits) {
+    for (size_t i = 0; i < n_files; ++i) {
+      if (!ordered[i].empty()) continue;
+      const auto found = std::ranges::find_if(
+          directories, [&](const fs::path& directory) { return fits(place.files[i], directory); });
+      if (found == directories.end()) continue;
+      ordered[i] = *found;
+      directories.erase(found);
+    }
+  };
+  const auto is_own = [](const auto& file, const fs::path& directory) {
+    std::error_code error;
+    return fs::equivalent(file.path.parent_path(), directory, error);
+  };
+  const auto is_on_its_drive = [](const auto& file, const fs::path& directory) {
+    return is_on_drive(directory, file.drive);
+  };
+  take([&](const auto& file, const fs::path& directory) {
+    return is_own(file, directory) && is_on_its_drive(file, directory);
+  });
+  take(is_on_its_drive);
+  take(is_own);
+  take([](const auto&, const fs::path&) { return true; });
+  return ordered;
+}
+
+[[noreturn]] void refuse_drive(const fs::path& file) {
+  throw Error(
+      Fault::machine, "nvme.find",
+      fmt::format("'{}' is not there, and the drive at its directory is not the one on which "
+                  "the run began",
+                  file.string()),
+      "mount that drive again; or name where its files are now, with --nvme-path");
+}
+
+/** Throws unless the file is what the run left there, as far as its beginning tells. */
+void check_file(const StorePlace& place, size_t i, const fs::path& file) {
+  const bool is_same_drive = is_on_drive(file.parent_path(), place.files[i].drive);
+  if (!is_there(file)) {
+    if (!is_same_drive) refuse_drive(file);
+    throw Error(Fault::data, "nvme.find",
+                fmt::format("'{}' is gone: the states of the run were there", file.string()),
+                "put it back; or name where it is now, with --nvme-path");
+  }
+  if (i > 0) return;  // stripes of what begins in the first
+  const auto store = store_in(file);
+  if (store && store->uuid == place.uuid) return;
+  throw Error(is_same_drive ? Fault::data : Fault::machine, "nvme.find",
+              fmt::format("'{}' holds {}, not the states of this run{}", file.string(),
+                          store ? fmt::format("those of '{}'", store->run) : "no states",
+                          is_same_drive ? "" : ", and is on another drive than at the start"),
+              "mount the drive on which the run began; or name where its files are now, with "
+              "--nvme-path");
+}
+
+bool has_any(const StorePlace& place, const std::vector<fs::path>& directories) {
+  return std::ranges::any_of(place.files, [&](const StorePlace::File& file) {
+    return std::ranges::any_of(directories, [&](const fs::path& directory) {
+      return is_there(directory / file.path.filename());
+    });
+  });
+}
+
+bool is_where_it_was(const StorePlace& place) {
+  if (!std::ranges::all_of(place.files,
+                           [](const StorePlace::File& file) { return is_there(file.path); }))
+    return false;
+  const auto store = store_in(place.files.front().path);
+  return store && store->uuid == place.uuid;
+}
+
+std::optional<StoreIdentity> identity_in(std::span<const std::byte> area) {
+  try {
+    return decode_superblock(area).identity;
+  } catch (const StoreFormatError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<StoreIdentity> store_in(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  constexpr int64_t kCopies = 2, kCopy_bytes = StoreLayout::superblock_bytes();
+  std::vector<std::byte> bytes(kCopies * kCopy_bytes);
+  const ssize_t count = fd ? ::pread(fd.get(), bytes.data(), bytes.size(), 0) : -1;
+  if (count < 0)
+    throw Error(Fault::machine, "nvme.find",
+                fmt::format("'{}' cannot be read: {}", file.string(),
+                            std::generic_category().message(errno)),
+                "see `dmesg` for the drive and its file system");
+  for (int64_t copy = 0; copy < kCopies && (copy + 1) * kCopy_bytes <= count; ++copy)
+    if (auto found = identity_in(std::span(bytes).subspan(static_cast<size_t>(copy * kCopy_bytes),
+                                                          static_cast<size_t>(kCopy_bytes))))
+      return found;
+  return std::nullopt;
+}
 
 std::vector<fs::path> StorePlace::paths() const {
   std::vector<fs::path> all;
@@ -21,11 +141,16 @@ nlohmann::ordered_json to_json(const StorePlace& place) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const StorePlace::File& file : place.files)
     files.push_back({{"path", file.path.string()}, {"drive", file.drive}});
-  return {{"uuid", place.uuid}, {"bytes", place.n_bytes}, {"files", std::move(files)}};
+  return {{"run", place.run},
+          {"uuid", place.uuid},
+          {"bytes", place.n_bytes},
+          {"files", std::move(files)}};
 }
 
 StorePlace parse_store_place(const JsonReader& json) {
-  StorePlace place{.uuid = json.text("uuid"), .n_bytes = json.integer("bytes", 1, INT64_MAX)};
+  StorePlace place{.run = json.text("run"),
+                   .uuid = json.text("uuid"),
+                   .n_bytes = json.integer("bytes", 1, INT64_MAX)};
   if (place.uuid.size() != kUuid_length) json.at("uuid").refuse("32 hexadecimal digits");
   const JsonReader files = json.at("files");
   if (files.size() < 1 || files.size() > kDiskFiles_max) files.refuse("a file on each drive");
@@ -36,6 +161,32 @@ StorePlace parse_store_place(const JsonReader& json) {
     place.files.push_back({path, files.at(i).text("drive")});
   }
   return place;
+}
+
+StorePlace find_store(const StorePlace& place, const std::vector<fs::path>& directories) {
+  std::vector<fs::path> ordered;
+  if (directories.empty())
+    for (const StorePlace::File& file : place.files)
+      ordered.push_back(file.path.parent_path());
+  else if (is_where_it_was(place) && !has_any(place, directories))
+    return place;
+  else if (directories.size() == place.files.size())
+    ordered = in_order_of(place, directories);
+  else
+    throw Error(
+        Fault::usage, "nvme.find",
+        fmt::format("the states of the run lie in {} files ('{}'), and nvme_path names {} "
+                    "directories",
+                    place.files.size(), place.files.front().path.string(), directories.size()),
+        "name a directory for each of them");
+  StorePlace here = place;
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    const fs::path file =
+        fs::absolute(ordered[i]).lexically_normal() / place.files[i].path.filename();
+    check_file(place, i, file);
+    here.files[i] = {file, drive_id_of(ordered[i])};
+  }
+  return here;
 }
 
 std::optional<StorePlace> store_place_of(const fs::path& run) {

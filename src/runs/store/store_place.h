@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "offload/store/store_format.h"
 #include "src/base/json_reader.h"
 
 namespace ferry::runs {
@@ -23,6 +24,7 @@ struct StorePlace {
     std::string drive;  ///< drive_id_of() the directory
   };
   std::vector<File> files;  ///< in the order of the stripes
+  std::string run;          ///< the run's id in the store: its directory may have another name now
   std::string uuid;         ///< of the store
   int64_t n_bytes = 0;      ///< of all files together, as open_disk() counts
 
@@ -32,6 +34,17 @@ struct StorePlace {
 nlohmann::ordered_json to_json(const StorePlace& place);
 /** Throws Error(data). */
 StorePlace parse_store_place(const JsonReader& json);
+
+/** Its files as they lie in these directories now, one in each, in any order; where they were, if
+ * these have none of them. Throws Error(machine) where a directory is on another drive than at the
+ * start and the store is not there; Error(data) where a file is gone or of another store;
+ * Error(usage) for more or fewer directories than files. */
+StorePlace find_store(const StorePlace& place,
+                      const std::vector<std::filesystem::path>& directories);
+
+/** The uuid and run of the store that begins in this file, which may be in use; nothing where none
+ * does, or its head is damaged. Throws Error(machine) where the file cannot be read. */
+std::optional<StoreIdentity> store_in(const std::filesystem::path& file);
 
 /** The store of a run; nothing where all its states lie in memory. Throws Error(data). */
 std::optional<StorePlace> store_place_of(const std::filesystem::path& run);

@@ -7,12 +7,17 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "models/family.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
+#include "src/base/print.h"
 #include "src/base/version.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
+#include "src/plan/nvme.h"
+#include "src/runs/store/pin_record.h"
+#include "src/runs/store/pins.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/checkpoint/identity.h"
 
@@ -80,12 +85,34 @@ SessionState session_state_in(const JsonReader& json) {
 
 }  // namespace
 
+namespace {
+
+/** Null where checkpoints hold all states themselves. */
+ExtentStore* store_to_pin(Session& session, const config::Config& config) {
+  StateStore* states = session.drive_store();
+  if (!states || config.flag("save_weights")) return nullptr;
+  return states->extents().layout().n_kept() > 1 ? &states->extents() : nullptr;
+}
+
+runs::PinRecord pin_record_of(const Job& job, const std::string& pin, int64_t generation) {
+  return {.store = job.store,
+          .pin = pin,
+          .generation = generation,
+          .head = std::string(name_of(job.model.table.head)),
+          .n_labels = job.model.table.n_labels,
+          .states = stored_states_of(job.model.table, job.plan.shape)};
+}
+
+}  // namespace
+
 /** One checkpoint on its way. Made by the training thread; then only the save queue touches it,
  * until its end. */
 struct CheckpointSaver::Writing {
   Outcome outcome;
   ordered_json run_state, trainer_state;
   std::vector<int64_t> wanted;
+  std::string pin;  ///< of this checkpoint; empty: none
+  int64_t generation = 0;
   Clock::time_point start = Clock::now();
   std::optional<runs::NewCheckpoint> directory;
   std::optional<StateWriter> states;
@@ -99,6 +126,7 @@ CheckpointSaver::CheckpointSaver(Session& session,
       job_(job),
       run_(std::move(run)),
       before_end_(std::move(before_end)),
+      store_(store_to_pin(session, job.config)),
       behind_(session.executor().save_buffer()) {}
 
 CheckpointSaver::~CheckpointSaver() {
@@ -117,7 +145,42 @@ void CheckpointSaver::keep_failure(const std::function<void()>& work) {
     writing_->outcome.failure = std::current_exception();
     writing_->states.reset();
     writing_->directory.reset();  // removes what is there
+    unpin_removed();
   }
+}
+
+void CheckpointSaver::pin() {
+  runs::make_room_for_pin(run_, *store_);
+  const std::string name = runs::name_of_pin(writing_->outcome.step, *store_);
+  store_->pin(name);
+  writing_->pin = name;
+  writing_->generation = store_->pinned(name).number;
+}
+
+/** A store that failed is left as it is: the next start looks through its pins. */
+void CheckpointSaver::unpin_removed() {
+  try {
+    if (store_) runs::unpin_unused(run_, *store_);
+  } catch (const std::exception& error) {
+    log_line(fmt::format("no room on the drive is given back: {}", error.what()));
+  }
+}
+
+/** A pin is for one checkpoint, and one is being made. */
+int64_t CheckpointSaver::most_kept() const {
+  const int64_t limit = job_.config.integer("save_total_limit");
+  return store_ ? std::min<int64_t>(limit, store_->layout().n_kept() - 1) : limit;
+}
+
+void CheckpointSaver::write_files() {
+  const fs::path directory = writing_->directory->path();
+  const runs::StoredChecksums& checksums = writing_->states->finish();
+  writing_->outcome.n_bytes = writing_->states->n_bytes();
+  write_model_files(job_.model, *job_.data.task, directory);
+  write_json_file(directory / "trainer_state.json", writing_->trainer_state);
+  if (store_)
+    runs::write_pin_record(directory, pin_record_of(job_, writing_->pin, writing_->generation));
+  runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
 }
 
 void CheckpointSaver::begin(std::vector<int64_t> wanted) {
@@ -137,27 +200,26 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
+            make_directories(writing_->directory->path() / "state");
             writing_->states.emplace(job_.model.table, job_.plan.shape, session_.frozen_weights(),
-                                     writing_->directory->path(), kShard_bytes_max, behind_);
+                                     writing_->directory->path(), kShard_bytes_max, behind_,
+                                     store_ ? FilesHold::what_no_drive_has : FilesHold::all);
           }
           writing_->states->write(block);
         });
       },
       [this, note_end] {
         keep_failure([&] {
-          const fs::path directory = writing_->directory->path();
-          const runs::StoredChecksums& checksums = writing_->states->finish();
-          write_model_files(job_.model, *job_.data.task, directory);
-          write_json_file(directory / "trainer_state.json", writing_->trainer_state);
-          runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
+          write_files();
           before_end_();  // it has the lines of all its steps, whatever happens to the power
           writing_->directory->commit();
           note_end();  // before the others go, which takes a disk as long as it likes
-          runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
+          runs::remove_oldest(run_, most_kept(), writing_->wanted);
+          unpin_removed();
         });
         if (writing_->outcome.failure) note_end();
-        writing_->outcome.n_bytes = checkpoint_bytes(job_.model.table, job_.plan.shape.states);
-      });
+      },
+      store_ ? [this] { keep_failure([&] { pin(); }); } : std::function<void()>());
 }
 
 std::optional<CheckpointSaver::Outcome> CheckpointSaver::outcome() {
@@ -186,6 +248,10 @@ RunState run_state_of(const runs::Checkpoint& checkpoint) {
 
 }  // namespace
 
+std::string metadata_of(const SessionState& state, const Job& job) {
+  return json_of(state, job.identity).dump();
+}
+
 void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
   const JsonReader then = run_state_of(checkpoint).all.at("identity");
   const std::string optim = then.text("optim", "adamw"), now = job.config.text("optim");
@@ -210,18 +276,50 @@ ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& i
   return changed;
 }
 
-void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
+namespace {
+
+/** From the checkpoint's files, and from the generation that it pins: the run's own store may begin
+ * with that. */
+void load(const runs::Checkpoint& checkpoint,
+          std::span<const Segment> which,
+          const Job& job,
+          Session& session) {
   const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
+  Segments& segments = session.segments();
+  const auto load_from = [&](const DriveSource* drive) {
+    load_states(job.model.table, job.plan.shape, checkpoint.path, checksums, which, segments,
+                drive);
+  };
+  const auto pinned = runs::pin_record_of(checkpoint.path);
+  if (!pinned) return load_from(nullptr);
+  StateStore* own = session.drive_store();
+  if (own && own->extents().identity().uuid == pinned->store.uuid) {
+    own->extents().start_from(own->extents().pinned(pinned->pin));
+    segments.restore_weights();
+    const DriveSource in_place = {.about = &pinned->states};
+    load_from(&in_place);
+    segments.take_changed();  // nothing of the generation
+    return;
+  }
+  runs::PinnedStates there(*pinned,
+                           runs::find_store(pinned->store, nvme_settings(job.config).directories));
+  const DriveSource drive = {.about = &there.about(), .reader = &there.reader()};
+  load_from(&drive);
+}
+
+}  // namespace
+
+void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   check_same(checkpoint, job);
-  load_states(job.model.table, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
-              session.segments());
-  session.restore(run_state_of(checkpoint).session);
+  load(checkpoint, kSavedSegments, job, session);
+  const RunState state = run_state_of(checkpoint);
+  session.restore(state.session);
+  session.commit_states();
 }
 
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   constexpr std::array kMaster = {Segment::master};
-  load_states(job.model.table, job.plan.shape, checkpoint.path,
-              runs::read_checksums(checkpoint.path), kMaster, session.segments());
+  load(checkpoint, kMaster, job, session);
 }
 
 }  // namespace ferry

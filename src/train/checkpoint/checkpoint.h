@@ -6,6 +6,12 @@
 //                  trainer_state.json, COMPLETE
 //     state/       adam_m.safetensors, adam_v.safetensors (see src/engine/state/state_files.h),
 //                  run_state.json, checksums.json (CRC-32C of every tensor and of run_state.json)
+//
+// Where states live on a drive, a checkpoint pins their generation in the run's store
+// (offload/store/store.md) and moves none of their bytes. It has no model.safetensors then:
+//
+//     state/       drive_states.json (src/runs/store/pin_record.h), run_state.json,
+//                  checksums.json; master, adam_m and adam_v of what lies elsewhere
 
 #include <exception>
 #include <filesystem>
@@ -54,14 +60,23 @@ class CheckpointSaver {
  private:
   struct Writing;
   void keep_failure(const std::function<void()>& work);
+  void pin();
+  void write_files();
+  void unpin_removed();
+  int64_t most_kept() const;
 
   Session& session_;
   const Job& job_;
   std::filesystem::path run_;
   std::function<void()> before_end_;
+  ExtentStore* store_;  ///< that checkpoints pin generations of; null: they hold all themselves
   WriteBehind behind_;
   std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
+
+/** The metadata of a generation of states on a drive: the state of the run, as a checkpoint's
+ * run_state.json has it. */
+std::string metadata_of(const SessionState& state, const Job& job);
 
 /** Throws Error(usage) where the run's identity, or the kind of its states, is another than
  * the checkpoint's: known before any weights are. */

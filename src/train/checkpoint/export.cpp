@@ -6,9 +6,12 @@
 
 #include "models/family.h"
 #include "src/base/error.h"
+#include "src/engine/state/state_files.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/store/pin_record.h"
 
 namespace ferry {
 namespace {
@@ -62,7 +65,42 @@ void check_copy(const CheckpointReader& from,
 
 }  // namespace
 
+namespace {
+
+HeadKind head_named(const runs::PinRecord& record, const fs::path& checkpoint) {
+  for (const HeadKind head :
+       {HeadKind::classification, HeadKind::masked_lm, HeadKind::token_classification,
+        HeadKind::question_answering, HeadKind::causal_lm})
+    if (name_of(head) == record.head) return head;
+  throw Error(Fault::data, "export.open",
+              fmt::format("'{}' is of a model with the head '{}', which this Ferry does not know",
+                          checkpoint.string(), record.head),
+              "export it with the Ferry that wrote it");
+}
+
+/** The master weights of a checkpoint whose states lie on a drive. */
+void copy_pinned_weights(const fs::path& from,
+                         const runs::PinRecord& record,
+                         const HfConfig& config,
+                         const fs::path& to) {
+  const ModelTable table =
+      make_table(config.fields(), {.head = head_named(record, from), .n_labels = record.n_labels});
+  runs::PinnedStates pinned(record, runs::find_store(record.store, {}));
+  const DriveSource drive = {.about = &pinned.about(), .reader = &pinned.reader()};
+  copy_master(table, from, runs::read_checksums(from), drive, to);
+}
+
+}  // namespace
+
 void export_model(const fs::path& from, const fs::path& to) {
+  if (const auto record = runs::pin_record_of(from)) {
+    const HfDirectory model = HfDirectory::open_checkpoint(from);
+    AtomicDirectory directory(to);
+    copy_pinned_weights(from, *record, model.config(), directory.path());
+    write_config(directory.path(), model.config());
+    model.copy_tokenizer_files(directory.path());
+    return directory.commit();
+  }
   const HfDirectory model = HfDirectory::open(from);
   const CheckpointReader weights = model.weights();
   AtomicDirectory directory(to);

@@ -68,12 +68,10 @@ fs::path choose_output_directory(const config::Config& config) {
   return run;
 }
 
-std::unique_ptr<runs::RunDirectory> make_output_directory(const ModelTable& model,
-                                                          const config::Config& config,
-                                                          const fs::path& run) {
+std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const fs::path& run) {
   const auto check = [&] {
     const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
-    check_disk(disk_needed(model, config, n_there), run);
+    check_disk(disk_needed(job.model.table, job.config, n_there, &job.plan.shape), run);
   };
   std::error_code error;
   if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind

@@ -7,6 +7,7 @@
 
 #include "src/runs/directory/run_directory.h"
 #include "src/train/evaluate/evaluation.h"
+#include "src/train/prepare/job.h"
 
 namespace ferry {
 
@@ -17,8 +18,7 @@ std::filesystem::path choose_output_directory(const config::Config& config);
 /** Makes it and locks it, before training, so that what cannot be written shows then. Throws
  * Error(machine) where it cannot be made, Error(does_not_fit) where the disk has no room for what
  * the run will write, Error(usage) where another process trains in it. */
-std::unique_ptr<runs::RunDirectory> make_output_directory(const ModelTable& model,
-                                                          const config::Config& config,
+std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job,
                                                           const std::filesystem::path& run);
 
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */

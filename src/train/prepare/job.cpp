@@ -11,6 +11,7 @@
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/service/texts/model_files.h"
+#include "src/train/checkpoint/checkpoint.h"
 #include "src/train/evaluate/best_model.h"
 #include "src/train/prepare/run_store.h"
 
@@ -155,7 +156,7 @@ void fix_identity(Job& job) {
 
 /** Only a training draws weights, and only until it has a checkpoint. */
 HfDirectory model_directory(const config::Config& config, const JobRequest& request) {
-  if (request.checkpoint) return HfDirectory::open(request.checkpoint->path);
+  if (request.checkpoint) return HfDirectory::open_checkpoint(request.checkpoint->path);
   if (request.purpose == Purpose::training) return open_model(config);
   return HfDirectory::open(config::find_model(config.text("model_name_or_path")));
 }
@@ -240,6 +241,7 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
     options.optimizer.max_grad_norm = config.number("max_grad_norm");
     options.optimizer.loss_scaling = table.compute == DType::f16;
   }
+  options.describe = [&job](const SessionState& state) { return metadata_of(state, job); };
   auto session =
       std::make_unique<Session>(table, job.plan.shape, job.plan.layout, job.plan.largest, options);
   if (job.model.has_checkpoint) return session;

@@ -14,6 +14,7 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/plan.h"
 #include "src/runs/directory/checkpoints.h"
+#include "src/runs/store/store_place.h"
 #include "src/service/texts/counts.h"
 #include "src/service/texts/prompts.h"
 #include "src/service/texts/tokens.h"
@@ -41,8 +42,9 @@ struct Job {
   Data data;
   Steps steps;
   Plan plan;                       ///< the place of every byte, src/plan/plan.h
+  runs::StorePlace store;          ///< of states on drives, where the plan has some
   Identity identity;               ///< of a training
-  TextGeneration generation;           ///< the prompts of `ferry generate`, a training's samples
+  TextGeneration generation;       ///< the prompts of `ferry generate`, a training's samples
   std::vector<std::string> notes;  ///< notes for the user: what was taken for what
 };
 

@@ -1,23 +1,70 @@
 #include "src/train/prepare/run_store.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/plan/nvme.h"
+#include "src/runs/store/pin_record.h"
+#include "src/runs/store/pins.h"
 #include "src/runs/store/store_room.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {
 
-RunStore::RunStore(std::string id, std::optional<runs::StorePlace> place)
-    : id_(std::move(id)), place_(std::move(place)) {}
+namespace fs = std::filesystem;
+
+RunStore::RunStore(const fs::path& run,
+                   const std::optional<runs::Checkpoint>& checkpoint)
+    : id_(std::filesystem::absolute(run).lexically_normal().filename().string()) {
+  const auto record = checkpoint ? runs::pin_record_of(checkpoint->path) : std::nullopt;
+  is_needed_ = record.has_value();
+  if (record)
+    place_ = record->store;
+  else if (std::error_code error; std::filesystem::exists(run / "run.json", error))
+    place_ = runs::store_place_of(run);
+}
+
+std::optional<int> RunStore::room_in_store(const Job& job) const {
+  const Directories directories = nvme_settings(job.config).directories;
+  const runs::StorePlace here =      runs::find_store(*place_, directories);
+  for (const runs::StorePlace::File& file : here.files) {
+    std::error_code error;
+    if (std::ranges::none_of(directories, [&](const fs::path& directory) {
+          return fs::equivalent(file.path.parent_path(), directory, error);
+        }))
+      return std::nullopt;
+  }
+  const auto disk =
+      open_disk(here.paths(), here.n_bytes, {.must_exist = true, .reads_only = true});
+  const ExtentStore extents(*disk, {.run = here.run, .uuid = here.uuid},
+                            ExtentStore::Access::read_only);
+  if (!StateStore::is_store_of(job.plan.shape, extents.layout())) return std::nullopt;
+  return extents.layout().n_kept();
+}
 
 DriveOptions RunStore::options(const Job& job) {
+  n_kept_ = job.plan.shape.trains ? checkpoints_kept(job.config) : 0;
+  std::optional<int> room;
+  try {
+    if (place_ && !StateStore::segments_of(job.plan.shape).empty()) room = room_in_store(job);
+  } catch (const Error& error) {
+    if (is_needed_) throw;
+    log_line(fmt::format("the states of the run begin anew on the drive: {}", error.what()));
+  }
+  if (room)
+    n_kept_ = *room;
+  else
+    place_.reset();
   return {.open = [this, &job](int64_t n_bytes, std::span<std::byte> window) -> Disk& {
             return open(job, n_bytes, window);
           },
-          .n_kept = job.plan.shape.trains ? checkpoints_kept(job.config) : 0,
-          .run = id_,
+          .n_kept = n_kept_,
+          .run = place_ ? place_->run : id_,
           .uuid = place_ ? place_->uuid : std::string()};
 }
 
@@ -26,17 +73,19 @@ Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> windo
   const DiskOptions disk = {.window = window};
   if (place_)
     return files_.emplace(runs::StoreFiles::open(*place_, settings.directories, disk)).disk();
-  runs::StoreNeed need = {.n_kept = options(job).n_kept, .n_bytes = n_bytes};
+  runs::StoreNeed need = {.n_kept = n_kept_, .n_bytes = n_bytes};
   for (const Region& region : job.plan.layout.regions)
     if (region.place == Place::nvme) need.state_bytes += region.n_bytes;
   return files_.emplace(runs::StoreFiles::make(settings, id_, need, disk)).disk();
 }
 
-void RunStore::keep(Session& session, runs::RunDirectory& run) {
-  const StateStore* store = session.drive_store();
+void RunStore::keep(Session& session, runs::RunDirectory& run, Job& job) {
+  StateStore* store = session.drive_store();
   if (!store) return;
   files_->keep(store->extents().identity().uuid);
-  run.set(runs::kStoreKey, runs::to_json(files_->place()));
+  job.store = files_->place();
+  run.set(runs::kStoreKey, runs::to_json(job.store));
+  runs::unpin_unused(run.path(), store->extents());
 }
 
 }  // namespace ferry

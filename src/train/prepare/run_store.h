@@ -7,6 +7,7 @@
 #include <string>
 
 #include "src/engine/session.h"
+#include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/store/store_files.h"
 
@@ -16,22 +17,27 @@ struct Job;
 
 class RunStore {
  public:
-  /** `id`: the run's, or one that no other job of this machine has. `place`: of the store that the
-   * run has, if it goes on with that. */
-  RunStore(std::string id, std::optional<runs::StorePlace> place);
+  /** `id`: one that no other job of this machine has. */
+  explicit RunStore(std::string id) : id_(std::move(id)) {}
+  /** Of a run in this directory, which may go on from a checkpoint. Throws Error(data). */
+  RunStore(const std::filesystem::path& run, const std::optional<runs::Checkpoint>& checkpoint);
 
-  /** Opens the store that the job's plan asks for, when the session does. Throws as
-   * runs::StoreFiles. */
+  /** Opens the store that the job's plan asks for, when the session does: the one that the run has
+   * where it is of the same blocks, else a new one. Throws as runs::StoreFiles. */
   DriveOptions options(const Job& job);
-  /** The store is a run's: its files stay, and run.json tells where. Nothing where no states live
-   * on a drive. */
-  void keep(Session& session, runs::RunDirectory& run);
+  /** The store is a run's: its files stay, and run.json and the job tell where. What only killed
+   * processes had pinned is free. Nothing where no states live on a drive. */
+  void keep(Session& session, runs::RunDirectory& run, Job& job);
 
  private:
+  /** The room for checkpoints in the store that the run has, where the job can go on in it. */
+  std::optional<int> room_in_store(const Job& job) const;
   Disk& open(const Job& job, int64_t n_bytes, std::span<std::byte> window);
 
   std::string id_;
-  std::optional<runs::StorePlace> place_;
+  std::optional<runs::StorePlace> place_;  ///< of the store that the run has
+  bool is_needed_ = false;                 ///< its states are there
+  int n_kept_ = 0;
   std::optional<runs::StoreFiles> files_;
 };
 

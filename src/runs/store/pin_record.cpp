@@ -1,0 +1,181 @@
+#include "src/runs/store/pin_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/base/json_reader.h"
+#include "src/files/plain_file.h"
+#include "src/files/write/atomic_file.h"
+
+namespace ferry::runs {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr int kFormat_version = 1;
+constexpr const char* kOpen = "checkpoint.drive";
+constexpr int64_t kMost = int64_t{1} << 50;  // bytes or elements
+
+constexpr DType kComputes[] = {DType::f32, DType::f16, DType::bf16};
+constexpr std::string_view kStates[] = {"fp32", "bf16", "block8"};
+
+ordered_json json_of(const std::vector<StoredStates::Part>& parts) {
+  ordered_json list = ordered_json::array();
+  for (const StoredStates::Part& part : parts)
+    list.push_back({{"tensor", part.tensor},
+                    {"first_byte", part.first_byte},
+                    {"n_bytes", part.n_bytes},
+                    {"block", part.block},
+                    {"offset", part.offset}});
+  return list;
+}
+
+ordered_json json_of(const StoredStates& states) {
+  ordered_json blocks = ordered_json::array();
+  for (const StoredStates::Block& block : states.blocks)
+    blocks.push_back({{"block", block.number},
+                      {"name", block.name},
+                      {"n_elements", block.n_elements},
+                      {"n_trained_elements", block.n_trained_elements},
+                      {"has_weights", block.has_weights}});
+  return {{"dtype", name_of(states.compute)},
+          {"states", kStates[static_cast<size_t>(states.states)]},
+          {"split_master", states.split_master},
+          {"piece_elements", states.piece_elements},
+          {"blocks", std::move(blocks)},
+          {"master", json_of(states.master)},
+          {"adam", json_of(states.adam)}};
+}
+
+/** Bytes of the segment that a part may lie in; `block` is one of the shape's. */
+int64_t bytes_of(const StepShape& shape, int block, Segment segment) {
+  if (segment != Segment::master) return segment_bytes(shape, block, segment);
+  return shape.blocks[static_cast<size_t>(block)].n_trained_elements *
+         static_cast<int64_t>(sizeof(float));
+}
+
+std::vector<StoredStates::Part> parts_in(const JsonReader& list,
+                                         const StepShape& shape,
+                                         Segment segment) {
+  std::vector<StoredStates::Part> parts;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const JsonReader json = list.at(i);
+    StoredStates::Part part = {
+        .tensor = json.text("tensor"),
+        .first_byte = json.integer("first_byte", 0, kMost),
+        .n_bytes = json.integer("n_bytes", 1, kMost),
+        .block = static_cast<int>(json.integer("block", -1, shape.n_blocks() - 1)),
+        .offset = json.integer("offset", 0, kMost)};
+    if (part.block >= 0 && (shape.n_state_pieces(part.block) == 0 ||
+                            part.offset + part.n_bytes > bytes_of(shape, part.block, segment)))
+      json.refuse("bytes of a block that lies on the drive");
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+template <class Names>
+size_t index_in(const JsonReader& json, std::string_view key, const Names& names) {
+  const std::string text = json.text(key);
+  const auto found = std::ranges::find(names, text);
+  if (found == std::end(names)) json.at(key).refuse(fmt::format("{}", fmt::join(names, " or ")));
+  return static_cast<size_t>(found - std::begin(names));
+}
+
+StoredStates stored_states_in(const JsonReader& json) {
+  constexpr int64_t kBlocks_max = 100'000;
+  std::vector<std::string_view> computes;
+  for (const DType type : kComputes)
+    computes.push_back(name_of(type));
+  StoredStates states;
+  states.compute = kComputes[index_in(json, "dtype", computes)];
+  states.states = static_cast<simd::StateType>(index_in(json, "states", kStates));
+  states.split_master = json.flag("split_master");
+  states.piece_elements = json.integer("piece_elements", 1, kMost);
+  if (states.piece_elements % simd::kStateBlock != 0)
+    json.at("piece_elements").refuse(fmt::format("a multiple of {}", simd::kStateBlock));
+  const JsonReader blocks = json.at("blocks");
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const JsonReader block = blocks.at(i);
+    const int64_t n_elements = block.integer("n_elements", 1, kMost);
+    states.blocks.push_back(
+        {.name = block.text("name"),
+         .number = static_cast<int>(block.integer("block", 0, kBlocks_max)),
+         .n_elements = n_elements,
+         .n_trained_elements = block.integer("n_trained_elements", 0, n_elements),
+         .has_weights = block.flag("has_weights")});
+  }
+  const StepShape shape = shape_of(states);
+  states.master = parts_in(json.at("master"), shape, Segment::master);
+  states.adam = parts_in(json.at("adam"), shape, Segment::adam_m);
+  return states;
+}
+
+}  // namespace
+
+void write_pin_record(const fs::path& checkpoint, const PinRecord& record) {
+  write_json_file(checkpoint / kPinRecordName, {{"format_version", kFormat_version},
+                                                {"store", to_json(record.store)},
+                                                {"pin", record.pin},
+                                                {"generation", record.generation},
+                                                {"head", record.head},
+                                                {"n_labels", record.n_labels},
+                                                {"holds", json_of(record.states)}});
+}
+
+bool has_pin_record(const fs::path& checkpoint) {
+  return path_exists(checkpoint / kPinRecordName);
+}
+
+std::optional<PinRecord> pin_record_of(const fs::path& checkpoint) {
+  if (!has_pin_record(checkpoint)) return std::nullopt;
+  const fs::path file = checkpoint / kPinRecordName;
+  const JsonReader json = JsonReader::parse(
+      read_text_file(file),
+      {file.string(), "checkpoint.read", "resume from an earlier checkpoint, and check the disk"});
+  json.integer("format_version", kFormat_version, kFormat_version);
+  return PinRecord{.store = parse_store_place(json.at("store")),
+                   .pin = json.text("pin"),
+                   .generation = json.integer("generation", 1, INT64_MAX),
+                   .head = json.text("head"),
+                   .n_labels = json.integer("n_labels", 0, INT32_MAX),
+                   .states = stored_states_in(json.at("holds"))};
+}
+
+PinnedStates::PinnedStates(PinRecord record, const StorePlace& place)
+    : record_(std::move(record)),
+      shape_(shape_of(record_.states)),
+      disk_(open_disk(place.paths(), place.n_bytes, {.must_exist = true, .reads_only = true})) {
+  extents_.emplace(*disk_, StoreIdentity{.run = record_.store.run, .uuid = record_.store.uuid},
+                   ExtentStore::Access::read_only);
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Fault::data, kOpen,
+                fmt::format("'{}' {} '{}'", extents_->name(), what, record_.pin),
+                "is it an older copy of the store? Resume from another checkpoint");
+  };
+  const auto pins = extents_->pins();
+  if (std::ranges::find(pins, record_.pin) == pins.end()) refuse("keeps no");
+  const Generation& generation = extents_->pinned(record_.pin);
+  if (generation.number != record_.generation) refuse("keeps another generation as");
+  if (!StateStore::is_store_of(shape_, extents_->layout()))
+    refuse("has other blocks than those of");
+  store_.emplace(shape_, *extents_);
+  reader_.emplace(shape_, *store_, generation);
+}
+
+void PinnedStates::check() const {
+  const std::vector<StoreDamage> damages = extents_->check(record_.pin);
+  if (damages.empty()) return;
+  throw Error(Fault::data, "store.check",
+              damages.size() == 1
+                  ? damages.front().what
+                  : fmt::format("{}; and {} more", damages.front().what, damages.size() - 1),
+              "resume from another checkpoint, and check the drive");
+}
+
+}  // namespace ferry::runs

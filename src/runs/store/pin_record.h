@@ -1,0 +1,60 @@
+#pragma once
+// state/drive_states.json of a checkpoint whose states lie on a drive, wholly or in part: the
+// store, the pin that keeps the generation there, and what that holds. The trainer writes it;
+// `ferry train --resume`, `ferry export` and `ferry runs check` read it.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "offload/nvme/open_disk.h"
+#include "offload/store/generation_reader.h"
+#include "offload/store/stored_states.h"
+#include "src/files/hf/hf_directory.h"
+#include "src/runs/store/store_place.h"
+
+namespace ferry::runs {
+
+struct PinRecord {
+  StorePlace store;
+  std::string pin;
+  int64_t generation = 0;
+  std::string head;  ///< name_of(HeadKind), and its labels: for `ferry export`
+  int64_t n_labels = 0;
+  StoredStates states;
+};
+
+/** Writes it into a checkpoint that is being made. */
+void write_pin_record(const std::filesystem::path& checkpoint, const PinRecord& record);
+
+/** True where some of the checkpoint's states, and so its weights, are not in its files. */
+bool has_pin_record(const std::filesystem::path& checkpoint);
+/** Nothing where all states are in the checkpoint's files. Throws Error(data) where it is damaged.
+ */
+std::optional<PinRecord> pin_record_of(const std::filesystem::path& checkpoint);
+
+/** The generation of a checkpoint, opened to be read; the run may train meanwhile. */
+class PinnedStates {
+ public:
+  /** Throws Error(data) where it is not there. */
+  PinnedStates(PinRecord record, const StorePlace& place);
+
+  const StoredStates& about() const { return record_.states; }
+  GenerationReader& reader() { return *reader_; }
+  /** Reads all of it. Throws Error(data) that names block, segment, generation and place of the
+   * first damage, and the number of others. */
+  void check() const;
+
+ private:
+  const PinRecord record_;
+  const StepShape shape_;
+  std::unique_ptr<FileDisk> disk_;
+  std::optional<ExtentStore> extents_;
+  std::optional<StateStore> store_;
+  std::optional<GenerationReader> reader_;
+};
+
+}  // namespace ferry::runs

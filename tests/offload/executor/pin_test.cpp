@@ -1,0 +1,128 @@
+// A checkpoint that pins a generation on a drive keeps exactly the step after which it was begun,
+// whatever the order of the queues, and no step waits for it.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "offload/store/generation_reader.h"
+#include "tests/offload/executor/toy_run.h"
+
+namespace ferry::test {
+namespace {
+
+/** Bytes of a block in a generation, in the order of read_block(). */
+std::vector<std::byte> read_pinned(const StepShape& shape, GenerationReader& reader, int b) {
+  std::vector<std::byte> all;
+  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
+    for (Segment s : {Segment::master, Segment::adam_m, Segment::adam_v}) {
+      if (!is_in_segment(shape, s, t)) continue;
+      std::vector<ByteRange> ranges = {{t.offset * 4, t.n_elements * 4}};  // fp32
+      if (s != Segment::master) ranges = {element_bytes(shape, b, s, t.offset, t.n_elements)};
+      if (s != Segment::master && shape.states == simd::StateType::block8)
+        ranges.push_back(exponent_bytes(shape, b, t));
+      for (const ByteRange& range : ranges) {
+        all.resize(all.size() + static_cast<size_t>(range.n_bytes));
+        reader.read(b, s, range.offset, std::span(all).last(static_cast<size_t>(range.n_bytes)));
+      }
+    }
+  return all;
+}
+
+class PinUnderSteps : public testing::TestWithParam<ToyKind> {
+ protected:
+  ToyOptions options(Placing placing, bool clips) const {
+    return {.shape = make_shape({.compute = GetParam().compute,
+                                 .placing = placing,
+                                 .states = GetParam().states,
+                                 .split_master = GetParam().split_master}),
+            .clips = clips};
+  }
+  /** All states after so many steps, from a run that ends there. */
+  Saved states_after(size_t n_steps, bool clips) const {
+    ToyOptions o = options(Placing::host, clips);
+    ToyRun run(o);
+    for (size_t s = 0; s < n_steps; ++s)
+      run.step(o.n_micro[s]);
+    Saved saved;
+    save(run, o.shape, saved);
+    run.executor().await_saving();
+    return saved;
+  }
+};
+
+/** Pins under the next steps, and reads of memory what is not pinned. */
+void pin(ToyRun& run, const StepShape& shape, Saved& saved) {
+  run.executor().save(
+      [&shape, &saved](BlockStates& block) {
+        if (shape.n_state_pieces(block.block()) == 0)
+          read_block(shape, block, saved.bytes[block.block()]);
+      },
+      [&saved] { saved.has_ended = true; }, [&run] { run.store()->pin("it"); });
+}
+
+void expect_pinned(ToyRun& run, const StepShape& shape, Saved memory, const Saved& expected) {
+  StateStore states(shape, *run.store());
+  GenerationReader reader(shape, states, run.store()->pinned("it"));
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    if (shape.n_state_pieces(b) > 0) memory.bytes[b] = read_pinned(shape, reader, b);
+  EXPECT_TRUE(memory.bytes == expected.bytes);
+}
+
+TEST_P(PinUnderSteps, KeepsWhatTheStepLeft) {
+  const bool is_long = std::getenv("FERRY_LONG");
+  const int n_seeds = is_long ? 100 : 2;
+  for (bool clips : {true, false})
+    for (size_t after :
+         is_long ? std::vector<size_t>{1, 3} : std::vector<size_t>{clips ? 1u : 3u}) {
+      const Saved expected = states_after(after, clips);
+      const ToyResult whole = run_toy(options(Placing::host, clips));
+      for (Placing placing : {Placing::drive, Placing::mixed, Placing::drive_of_cpu})
+        for (int seed = -2; seed < n_seeds; ++seed) {  // -2: serial, -1: threads
+          SCOPED_TRACE("seed " + std::to_string(seed));
+          ToyOptions o = options(placing, clips);
+          o.device.mode = seed == -2   ? SimulatedMode::serial
+                          : seed == -1 ? SimulatedMode::threads
+                                       : SimulatedMode::adversarial;
+          o.device.seed = static_cast<uint64_t>(std::max(0, seed));
+          o.overlap = seed % 2 == 0;
+          ToyRun run(o);
+          Saved saved;
+          for (size_t s = 0; s < o.n_micro.size(); ++s) {
+            if (s == after) pin(run, o.shape, saved);
+            run.step(o.n_micro[s]);
+          }
+          run.executor().await_saving();
+          EXPECT_TRUE(saved.has_ended);
+          EXPECT_EQ(run.result(), whole);
+          expect_pinned(run, o.shape, saved, expected);
+        }
+    }
+}
+
+TEST_P(PinUnderSteps, NoStepWaitsForTheDiskOfItsFiles) {
+  ToyOptions o = options(Placing::drive, true);
+  o.device.mode = SimulatedMode::threads;
+  const Saved expected = states_after(1, true);
+  ToyRun run(o);
+  run.step(o.n_micro[0]);
+  std::atomic<bool> moves = false;
+  run.executor().save([&](BlockStates&) { moves.wait(false); }, [] {},
+                      [&] { run.store()->pin("it"); });
+  for (size_t s = 1; s < o.n_micro.size(); ++s)
+    run.step(o.n_micro[s]);
+  EXPECT_TRUE(run.executor().is_saving());
+  moves = true;
+  moves.notify_all();
+  run.executor().await_saving();
+  EXPECT_EQ(run.result(), run_toy(options(Placing::host, true)));
+  expect_pinned(run, o.shape, {}, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PinUnderSteps, testing::ValuesIn(kToyKinds), [](const auto& param) {
+  return text_of(param.param);
+});
+
+}  // namespace
+}  // namespace ferry::test
