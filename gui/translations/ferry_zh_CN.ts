@@ -2909,8 +2909,8 @@
         <translation>这样就放得下。</translation>
     </message>
     <message>
-        <source>NVM&amp;e</source>
-        <translation>NVMe(&amp;E)</translation>
+        <source>NVMe dr&amp;ive</source>
+        <translation>NVMe 硬盘(&amp;I)</translation>
     </message>
 </context>
 <context>
