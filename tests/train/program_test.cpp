@@ -193,6 +193,33 @@ TEST_F(Program, TheSameBitsWhateverThePlacement) {
             text_of(root_ / "other/final/model.safetensors"));
 }
 
+TEST_F(Program, StatesOnADriveAreToldAndGiveTheSameBits) {
+  fs::create_directories(root_ / "drive");
+  const Outcome on_drive = ferry(train_arguments("on_drive") +
+                                 "--max-steps 6 --placement nvme --nvme-path drive "
+                                 "--nvme-endurance 1TB");
+  if (on_drive.err.find("takes no direct transfers") != std::string::npos)
+    GTEST_SKIP() << "the folder for temporary files is on no drive";
+  ASSERT_EQ(on_drive.code, 0) << on_drive.err;
+  for (const char* part :
+       {"of states on the drive, with all copies. A step reads ", "nvme_endurance lasts for "})
+    EXPECT_NE(on_drive.out.find(part), std::string::npos) << part << " in:\n" << on_drive.out;
+  const auto plan = nlohmann::json::parse(text_of(root_ / "on_drive/run.json"))["plan"];
+  int64_t states_bytes = 0;
+  for (const auto& row : plan["rows"])
+    if (row["place"] == "nvme") states_bytes += row["bytes"].get<int64_t>();
+  EXPECT_GT(states_bytes, 0);
+  EXPECT_GE(plan["nvme"]["step_written_bytes"], states_bytes);
+  EXPECT_GE(plan["nvme"]["store_bytes"], 2 * states_bytes);
+  EXPECT_GE(fs::file_size(root_ / "drive/on_drive.states"), plan["nvme"]["store_bytes"]);
+
+  ASSERT_EQ(ferry(train_arguments("in_memory") + "--max-steps 6").code, 0);
+  EXPECT_EQ(text_of(root_ / "on_drive/final/model.safetensors"),
+            text_of(root_ / "in_memory/final/model.safetensors"));
+  EXPECT_FALSE(
+      nlohmann::json::parse(text_of(root_ / "in_memory/run.json"))["plan"].contains("nvme"));
+}
+
 // Without clipping blocks are updated as their gradients arrive, on queues of their own here.
 TEST_F(Program, TheSameBitsWithoutClipping) {
   const std::string options = "--max-steps 6 --max-grad-norm 0 ";
