@@ -305,9 +305,7 @@ class QueuedDevice : public SimulatedDevice {
 class AdversarialDevice final : public QueuedDevice {
  public:
   AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool)
-      : QueuedDevice(options, pool),
-        random_(options.seed),
-        starved_(random_() % (2 * kQueues)) {}
+      : QueuedDevice(options, pool), random_(options.seed), starved_(random_() % (2 * kQueues)) {}
 
   bool wait_host(EventId event, std::chrono::milliseconds) override {
     std::unique_lock lock(mutex_);

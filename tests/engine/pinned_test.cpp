@@ -146,8 +146,8 @@ class StoredModel {
                              ((which == OnDrive::odd || has_weights) && b % 2 == 1) ||
                              (which == OnDrive::even && b % 2 == 0);
       if (is_chosen && shape.is_trained(b))
-        shape.blocks[static_cast<size_t>(b)].place = {
-            has_weights ? Place::nvme : Place::host, Place::nvme, Place::host};
+        shape.blocks[static_cast<size_t>(b)].place = {has_weights ? Place::nvme : Place::host,
+                                                      Place::nvme, Place::host};
     }
     return shape;
   }
@@ -192,8 +192,8 @@ TEST_P(Pinned, ARunElsewhereHasTheSameBits) {
     const StepShape shape = shape_of(made.about);
     ASSERT_TRUE(StateStore::is_store_of(shape, made.model.store().extents().layout()));
     StateStore states(shape, made.model.store().extents());
-    for (OnDrive now : {OnDrive::none, OnDrive::odd, OnDrive::even, OnDrive::all,
-                        OnDrive::with_weights}) {
+    for (OnDrive now :
+         {OnDrive::none, OnDrive::odd, OnDrive::even, OnDrive::all, OnDrive::with_weights}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(then)) + " to " +
                    std::to_string(static_cast<int>(now)));
       GenerationReader reader(shape, states, made.model.store().extents().pinned("checkpoint-1"));

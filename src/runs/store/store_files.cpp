@@ -51,12 +51,11 @@ StoreFiles StoreFiles::make(const NvmeSettings& settings,
   check_store_directories(settings.directories);
   DirectoryLocks locks = lock_store_directories(settings.directories);
   check_store_room(settings, need);
-  return {{.files = new_files(settings.directories, run_id),
-           .run = run_id,
-           .n_bytes = need.n_bytes},
-          std::move(locks),
-          options,
-          /*is_new=*/true};
+  return {
+      {.files = new_files(settings.directories, run_id), .run = run_id, .n_bytes = need.n_bytes},
+      std::move(locks),
+      options,
+      /*is_new=*/true};
 }
 
 StoreFiles StoreFiles::open(const StorePlace& place,

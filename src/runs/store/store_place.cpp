@@ -67,6 +67,13 @@ std::vector<fs::path> in_order_of(const StorePlace& place, std::vector<fs::path>
       "mount that drive again; or name where its files are now, with --nvme-path");
 }
 
+/** The store begins in this file: another of the run's may have its name. */
+bool is_store(const fs::path& file, const std::string& uuid) {
+  if (!is_there(file)) return false;
+  const auto store = store_in(file);
+  return store && store->uuid == uuid;
+}
+
 /** Throws unless the file is what the run left there, as far as its beginning tells. */
 void check_file(const StorePlace& place, size_t i, const fs::path& file) {
   const bool is_same_drive = is_on_drive(file.parent_path(), place.files[i].drive);
@@ -77,8 +84,8 @@ void check_file(const StorePlace& place, size_t i, const fs::path& file) {
                 "put it back; or name where it is now, with --nvme-path");
   }
   if (i > 0) return;  // stripes of what begins in the first
+  if (is_store(file, place.uuid)) return;
   const auto store = store_in(file);
-  if (store && store->uuid == place.uuid) return;
   throw Error(is_same_drive ? Fault::data : Fault::machine, "nvme.find",
               fmt::format("'{}' holds {}, not the states of this run{}", file.string(),
                           store ? fmt::format("those of '{}'", store->run) : "no states",
@@ -87,20 +94,20 @@ void check_file(const StorePlace& place, size_t i, const fs::path& file) {
               "--nvme-path");
 }
 
+/** One of the directories has the store, or some of its files. */
 bool has_any(const StorePlace& place, const std::vector<fs::path>& directories) {
-  return std::ranges::any_of(place.files, [&](const StorePlace::File& file) {
-    return std::ranges::any_of(directories, [&](const fs::path& directory) {
-      return is_there(directory / file.path.filename());
-    });
+  return std::ranges::any_of(directories, [&](const fs::path& directory) {
+    if (is_store(directory / place.files.front().path.filename(), place.uuid)) return true;
+    return std::any_of(
+        place.files.begin() + 1, place.files.end(),
+        [&](const StorePlace::File& file) { return is_there(directory / file.path.filename()); });
   });
 }
 
 bool is_where_it_was(const StorePlace& place) {
-  if (!std::ranges::all_of(place.files,
-                           [](const StorePlace::File& file) { return is_there(file.path); }))
-    return false;
-  const auto store = store_in(place.files.front().path);
-  return store && store->uuid == place.uuid;
+  return is_store(place.files.front().path, place.uuid) &&
+         std::ranges::all_of(place.files,
+                             [](const StorePlace::File& file) { return is_there(file.path); });
 }
 
 std::optional<StoreIdentity> identity_in(std::span<const std::byte> area) {

@@ -18,8 +18,7 @@ namespace ferry {
 
 namespace fs = std::filesystem;
 
-RunStore::RunStore(const fs::path& run,
-                   const std::optional<runs::Checkpoint>& checkpoint)
+RunStore::RunStore(const fs::path& run, const std::optional<runs::Checkpoint>& checkpoint)
     : id_(std::filesystem::absolute(run).lexically_normal().filename().string()) {
   const auto record = checkpoint ? runs::pin_record_of(checkpoint->path) : std::nullopt;
   is_needed_ = record.has_value();
@@ -31,7 +30,7 @@ RunStore::RunStore(const fs::path& run,
 
 std::optional<int> RunStore::room_in_store(const Job& job) const {
   const Directories directories = nvme_settings(job.config).directories;
-  const runs::StorePlace here =      runs::find_store(*place_, directories);
+  const runs::StorePlace here = runs::find_store(*place_, directories);
   for (const runs::StorePlace::File& file : here.files) {
     std::error_code error;
     if (std::ranges::none_of(directories, [&](const fs::path& directory) {
@@ -39,8 +38,7 @@ std::optional<int> RunStore::room_in_store(const Job& job) const {
         }))
       return std::nullopt;
   }
-  const auto disk =
-      open_disk(here.paths(), here.n_bytes, {.must_exist = true, .reads_only = true});
+  const auto disk = open_disk(here.paths(), here.n_bytes, {.must_exist = true, .reads_only = true});
   const ExtentStore extents(*disk, {.run = here.run, .uuid = here.uuid},
                             ExtentStore::Access::read_only);
   if (!StateStore::is_store_of(job.plan.shape, extents.layout())) return std::nullopt;

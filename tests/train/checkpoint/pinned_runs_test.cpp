@@ -192,8 +192,7 @@ TEST_F(PinnedRuns, AFlippedBitIsNamedAndNeverTrainedOn) {
   EXPECT_EQ(resumed.code(), 4) << resumed.err;
   EXPECT_NE(resumed.err.find("checksum"), std::string::npos) << resumed.err;
   EXPECT_NE(resumed.err.find("checkpoint-70"), std::string::npos) << "the one before is intact";
-  ASSERT_EQ(ferry({"train", "--resume=flipped/checkpoint-70"}).code(), 0)
-      << text_of(root_ / "err");
+  ASSERT_EQ(ferry({"train", "--resume=flipped/checkpoint-70"}).code(), 0) << text_of(root_ / "err");
   expect_as_whole("flipped");
   forget("flipped");
 }
