@@ -96,7 +96,7 @@ int64_t file_bytes_max(const Directories& directories, bool keeps_margin, int64_
 }
 
 std::string formula_of(const StoreNeed& need) {
-  return fmt::format("states of {} x (2 + {} checkpoints kept)", format_bytes(need.state_bytes),
+  return fmt::format("states of {} x (2 + {} checkpoints at once)", format_bytes(need.state_bytes),
                      need.n_kept);
 }
 
