@@ -5592,5 +5592,13 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>For experiments: weights and states all on the device (resident), all in host memory (host), or the states all on the drives of nvme_path (nvme). auto takes the fastest that fits. Never changes the result.</source>
         <translation>用于实验：权重和状态全部放在设备上（resident）、全部放在主机内存中（host），或状态全部放在 nvme_path 的硬盘上（nvme）。auto 取放得下且最快的一种。不影响结果。</translation>
     </message>
+    <message>
+        <source>For runs with states on a drive (nvme_path): copy weights and states of each checkpoint into its directory, which then needs no drive and loads in transformers. Otherwise a checkpoint keeps the states where they are and is written at once; `ferry export` makes a model of it.</source>
+        <translation>用于状态存放在硬盘上（nvme_path）的运行：把每个检查点的权重和状态复制到它的目录中，该目录随后不再需要硬盘，并可由 transformers 载入。否则检查点把状态留在原处，瞬间写成；`ferry export` 由它生成模型。</translation>
+    </message>
+    <message>
+        <source>Self-contained checkpoints</source>
+        <translation>自足的检查点</translation>
+    </message>
 </context>
 </TS>
