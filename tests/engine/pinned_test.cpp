@@ -155,8 +155,8 @@ class StoredModel {
                              ((which == OnDrive::odd || has_weights) && b % 2 == 1) ||
                              (which == OnDrive::even && b % 2 == 0);
       if (is_chosen && shape.is_trained(b))
-        shape.blocks[static_cast<size_t>(b)].place = {
-            has_weights ? Place::nvme : Place::host, Place::nvme, Place::host};
+        shape.blocks[static_cast<size_t>(b)].place = {has_weights ? Place::nvme : Place::host,
+                                                      Place::nvme, Place::host};
     }
     return shape;
   }
@@ -204,8 +204,8 @@ TEST_P(Pinned, ARunElsewhereHasTheSameBits) {
     // All pairs take long.
     if (!std::getenv("FERRY_LONG") && then != OnDrive::odd && then != OnDrive::with_weights)
       continue;
-    for (OnDrive now : {OnDrive::none, OnDrive::odd, OnDrive::even, OnDrive::all,
-                        OnDrive::with_weights}) {
+    for (OnDrive now :
+         {OnDrive::none, OnDrive::odd, OnDrive::even, OnDrive::all, OnDrive::with_weights}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(then)) + " to " +
                    std::to_string(static_cast<int>(now)));
       GenerationReader reader(shape, states, made.model.store().extents().pinned("checkpoint-1"));
