@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "offload/step/state_pieces.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/plan/run_plan.h"

@@ -7,11 +7,12 @@
 #include <optional>
 
 #include "models/tensor_table.h"
-#include "offload/step/step_shape.h"
 #include "simd/adamw/adam_states.h"
 #include "src/config/config.h"
 
 namespace ferry {
+
+struct StepShape;
 
 struct DiskNeed {
   int64_t checkpoint_bytes =

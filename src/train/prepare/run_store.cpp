@@ -74,7 +74,12 @@ Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> windo
   runs::StoreNeed need = {.n_kept = n_kept_, .n_bytes = n_bytes};
   for (const Region& region : job.plan.layout.regions)
     if (region.place == Place::nvme) need.state_bytes += region.n_bytes;
-  return files_.emplace(runs::StoreFiles::make(settings, id_, need, disk)).disk();
+  files_.emplace(runs::StoreFiles::make(settings, id_, need, disk));
+  // A model that is asked leaves nothing, however its process ends.
+  std::error_code error;
+  for (const fs::path& path : files_->place().paths())
+    if (!job.plan.shape.trains) fs::remove(path, error);
+  return files_->disk();
 }
 
 void RunStore::keep(Session& session, runs::RunDirectory& run, Job& job) {
