@@ -74,6 +74,12 @@ struct Decision {
   std::vector<simd::AdamwStep> steps;  ///< by TensorExtent::group
 };
 
+struct StepOutcome {
+  double loss = 0;        ///< sum of the micro-batches' contributions, in order
+  double square_sum = 0;  ///< the square sum of the gradients as summed (scaled by the loss scale)
+  Decision decision;
+};
+
 /** The way in which the optimizer comes to its decision. */
 struct UpdateRule {
   std::function<Decision(const StepSums&)> decide;  ///< called on the decision queue
@@ -84,15 +90,9 @@ struct UpdateRule {
   std::vector<simd::AdamwStep> steps_ahead;
   /** The metadata of the generation that the step makes, where states live on a drive: a trainer
    * resumes with it. Called after decide, on the same queue; empty: none. */
-  std::function<std::string()> describe;
+  std::function<std::string(const StepOutcome&)> describe;
   /** False: the step makes no generation (a rehearsal), and the last one stays. */
   bool commits = true;
-};
-
-struct StepOutcome {
-  double loss = 0;        ///< sum of the micro-batches' contributions, in order
-  double square_sum = 0;  ///< the square sum of the gradients as summed (scaled by the loss scale)
-  Decision decision;
 };
 
 /** A range of bytes of a segment, and host memory of the same size. For a split master the bytes

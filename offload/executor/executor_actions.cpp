@@ -273,7 +273,7 @@ void Executor::decide(const Action& action, Updates& updates) {
   outcome_.decision = rule_->decide(sums);
   // Each block decides for itself where steps go ahead, the late ones as the early ones did.
   if (!updates.each_decides) updates.decision = outcome_.decision;
-  updates.metadata = rule_->describe ? rule_->describe() : std::string();
+  updates.metadata = rule_->describe ? rule_->describe(outcome_) : std::string();
   updates.commits = rule_->commits;
 }
 

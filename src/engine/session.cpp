@@ -73,25 +73,30 @@ StepReport Session::step(std::span<const HostBatch> micro_batches) {
 
 std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_batches,
                                                const std::function<bool()>& drops) {
-  StepReport report{.loss_scale = optimizer_.loss_scale()};
+  const float loss_scale = optimizer_.loss_scale();
   UpdateRule rule = {.decide = {}, .steps_ahead = optimizer_.steps_ahead()};
   rule.decide = [&](const StepSums& sums) {
     return rule.steps_ahead.empty() ? optimizer_.decide(sums.square_sum)
                                     : optimizer_.decide_each(sums);
   };
-  rule.describe = [&] {
-    return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()});
+  rule.describe = [&](const StepOutcome& outcome) {
+    const StepReport its = report_of(outcome, loss_scale);
+    return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()}, &its);
   };
   const std::optional<StepOutcome> outcome = run(micro_batches, rule, drops);
   if (!outcome) return std::nullopt;
   ++n_steps_;
-  report.loss = outcome->loss;
-  report.grad_norm = optimizer_.grad_norm();
-  report.learning_rate = optimizer_.learning_rate();
-  report.skipped = outcome->decision.skip;
-  report.clipped = optimizer_.clipped();
-  report.n_skipped_in_a_row = optimizer_.n_skipped_in_a_row();
-  return report;
+  return report_of(*outcome, loss_scale);
+}
+
+StepReport Session::report_of(const StepOutcome& outcome, float loss_scale) const {
+  return {.loss = outcome.loss,
+          .grad_norm = optimizer_.grad_norm(),
+          .learning_rate = optimizer_.learning_rate(),
+          .loss_scale = loss_scale,
+          .skipped = outcome.decision.skip,
+          .clipped = optimizer_.clipped(),
+          .n_skipped_in_a_row = optimizer_.n_skipped_in_a_row()};
 }
 
 void Session::rehearse(std::span<const HostBatch> micro_batches) {
@@ -145,7 +150,7 @@ void Session::put_on_drive() {
 void Session::commit_states() {
   if (!drive_store()) return;
   put_on_drive();
-  drive_store()->extents().commit(describe(state()));
+  drive_store()->extents().commit(describe(state(), nullptr));
   is_uncommitted_ = false;
 }
 

@@ -33,6 +33,16 @@ struct SessionState {
   OptimizerState optimizer;
 };
 
+struct StepReport {
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+  float loss_scale = 1;
+  bool skipped = false;
+  bool clipped = false;
+  int64_t n_skipped_in_a_row = 0;
+};
+
 struct SessionOptions {
   DeviceKind device = DeviceKind::cpu;
   SimulatedOptions simulated;                ///< with DeviceKind::cpu
@@ -46,18 +56,9 @@ struct SessionOptions {
   GenerationShape generation;  ///< as the plan has room for it
   OptimizerOptions optimizer;
   DriveOptions drive;  ///< of states on a drive
-  /** The text that a generation of these carries: a trainer resumes with it. */
-  std::function<std::string(const SessionState&)> describe;
-};
-
-struct StepReport {
-  double loss = 0;
-  double grad_norm = 0;
-  double learning_rate = 0;
-  float loss_scale = 1;
-  bool skipped = false;
-  bool clipped = false;
-  int64_t n_skipped_in_a_row = 0;
+  /** The text that a generation of these carries: a trainer resumes with it. Of a step that makes
+   * it `report` tells, else it is null. */
+  std::function<std::string(const SessionState&, const StepReport* report)> describe;
 };
 
 class Session {
@@ -125,8 +126,9 @@ class Session {
                                  const UpdateRule& rule,
                                  const std::function<bool()>& drops = {});
   void put_on_drive();
-  std::string describe(const SessionState& state) const {
-    return describe_ ? describe_(state) : std::string();
+  StepReport report_of(const StepOutcome& outcome, float loss_scale) const;
+  std::string describe(const SessionState& state, const StepReport* report) const {
+    return describe_ ? describe_(state, report) : std::string();
   }
 
   const StepShape& shape_;
@@ -139,7 +141,7 @@ class Session {
   std::unique_ptr<Executor> executor_;
   Segments segments_;
   Optimizer optimizer_;
-  std::function<std::string(const SessionState&)> describe_;
+  std::function<std::string(const SessionState&, const StepReport*)> describe_;
   bool is_uncommitted_ = false;  ///< the drive has what no generation has
   int64_t n_steps_ = 0;          ///< steps taken, skipped ones too: keys the random numbers
 };

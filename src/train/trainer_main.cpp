@@ -23,6 +23,7 @@
 #include "src/engine/torch_setup.h"
 #include "src/files/lost_pages.h"
 #include "src/measure/bench_verb.h"
+#include "src/plan/nvme.h"
 #include "src/plan/run_plan.h"
 #include "src/runs/directory/settings_file.h"
 #include "src/runs/index/run_index.h"
@@ -254,28 +255,57 @@ void tell_changes(const nlohmann::ordered_json& changes, int64_t step, runs::Run
   run.set("history", std::move(history));
 }
 
-/** Weights and states of the checkpoint, once the session's memory has been tried; where it is not
- * resumed, nothing is read. */
-Promise rehearse_and_load(Session& session,
-                          const Job& job,
-                          const std::optional<runs::Checkpoint>& checkpoint,
-                          OpenRun& run) {
-  if (!checkpoint) return rehearse(session, job, 0);
+/** The states that a run goes on from. */
+struct ResumedFrom {
+  std::optional<runs::Checkpoint> checkpoint;  ///< the run's last, or the one that was named
+  std::optional<runs::LastStep> last;          ///< of a store: later than the checkpoint
+
+  bool has_any() const { return checkpoint || last; }
+  int64_t step() const { return last ? last->step : checkpoint->step; }
+};
+
+/** `from`: the run, or one of its checkpoints. */
+ResumedFrom find_states(const runs::ResumePoint& resumed,
+                        const std::string& from,
+                        const config::Config& config) {
+  ResumedFrom found = {.checkpoint = resumed.checkpoint, .last = {}};
+  std::error_code error;
+  if (is_finished(resumed) || !std::filesystem::equivalent(from, resumed.run, error)) return found;
+  found.last = runs::last_step_of(resumed.run, nvme_settings(config).directories);
+  if (found.last && resumed.checkpoint && found.last->step <= resumed.checkpoint->step)
+    found.last.reset();
+  return found;
+}
+
+/** Weights and states that the run goes on from, once the session's memory has been tried; where it
+ * begins, nothing is read. */
+Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, OpenRun& run) {
+  if (!from.has_any()) return rehearse(session, job, 0);
   Promise promise;
-  read_from(*checkpoint, run, [&] {
-    if (job.model.has_checkpoint) load_model(*checkpoint, job, session);
+  const auto load = [&] {
+    if (job.model.has_checkpoint) load_model(*from.checkpoint, job, session);
     // Before the states are loaded: its neutral update may turn a -0 into +0.
-    promise = rehearse(session, job, checkpoint->step);
-    load_checkpoint(*checkpoint, job, session);
-  });
-  const std::string text = fmt::format("resumed at step {} from {}", checkpoint->step,
-                                       checkpoint->path.filename().string());
+    promise = rehearse(session, job, from.step());
+    if (from.last)
+      job.last_report = load_last_step(*from.last, job, session);
+    else
+      load_checkpoint(*from.checkpoint, job, session);
+  };
+  if (from.checkpoint)
+    read_from(*from.checkpoint, run, load);
+  else
+    load();
+  const std::string text = fmt::format(
+      "resumed at step {} from {}", from.step(),
+      from.last ? "the last step on the drive" : from.checkpoint->path.filename().string());
   print(text + "\n");
   log_only(text);
-  for (const std::string& name : runs::put_aside_later(run.path, checkpoint->step))
+  for (const std::string& name : runs::put_aside_later(run.path, from.step()))
     log_line(fmt::format("{} is of the continuation that the run leaves: put aside", name));
   put_aside_final(run.path);
-  tell_changes(changes_since(*checkpoint, job.identity), checkpoint->step, *run.directory);
+  tell_changes(from.last ? changes_since(*from.last, job.identity)
+                         : changes_since(*from.checkpoint, job.identity),
+               from.step(), *run.directory);
   return promise;
 }
 
@@ -302,8 +332,11 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
       runs::read_checksums(checkpoint->path);
       HfDirectory::open_checkpoint(checkpoint->path);
     });
+  ResumedFrom states;
+  if (resumed) states = find_states(*resumed, from, command.config);
   Job job = prepare(std::move(command.config), {.checkpoint = checkpoint});
   if (checkpoint) check_same(*checkpoint, job);
+  if (states.last) check_same(*states.last, job);
   if (goes_on && checkpoint->step >= job.steps.total)
     throw Error(Fault::usage, "train.resume",
                 fmt::format("'{}' is finished after {} steps, and {} are asked for",
@@ -313,7 +346,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
-  RunStore store(directory, checkpoint);
+  RunStore store(directory, checkpoint, states.last);
   auto session = open_session(job, store, &loaded);
   run.path = directory;
   open_run(run, job, command.notes, words);
@@ -329,7 +362,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     if (runs::check_settings_file(run.path) == runs::SettingsState::changed)
       log_line(fmt::format("'{}' is not as Ferry wrote it: edited, or damaged",
                            (run.path / "config.toml").string()));
-    if (!resumed->checkpoint) log_line("the run has no checkpoint: it begins at step 0");
+    states = find_states(*resumed, from, job.config);
+    if (!states.has_any()) log_line("the run has no checkpoint: it begins at step 0");
   }
   if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on
   nlohmann::ordered_json about = {
@@ -347,9 +381,9 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   store.keep(*session, *run.directory, job);
   runs::RunIndex().add(run.path);
   try {
-    print_start(job, loaded, resumed && resumed->checkpoint, terminal);
-    Promise promise =
-        rehearse_and_load(*session, job, resumed ? resumed->checkpoint : std::nullopt, run);
+    print_start(job, loaded, states.has_any(), terminal);
+    Promise promise = rehearse_and_load(*session, job, states, run);
+    store.keep_last_step(run.path, job, states.last.has_value());
     if (resumed) write_settings(job.config, run.path);  // the checkpoint has agreed with them
     promise.peak_bytes += before_bytes;
     print_expected(promise);

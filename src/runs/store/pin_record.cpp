@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr int kFormat_version = 1;
+constexpr int kRecord_version = 1;
 constexpr const char* kOpen = "checkpoint.drive";
 constexpr int64_t kMost = int64_t{1} << 50;  // bytes or elements
 
@@ -119,7 +119,7 @@ StoredStates stored_states_in(const JsonReader& json) {
 }  // namespace
 
 void write_pin_record(const fs::path& checkpoint, const PinRecord& record) {
-  write_json_file(checkpoint / kPinRecordName, {{"format_version", kFormat_version},
+  write_json_file(checkpoint / kPinRecordName, {{"format_version", kRecord_version},
                                                 {"store", to_json(record.store)},
                                                 {"pin", record.pin},
                                                 {"generation", record.generation},
@@ -138,10 +138,10 @@ std::optional<PinRecord> pin_record_of(const fs::path& checkpoint) {
   const JsonReader json = JsonReader::parse(
       read_text_file(file),
       {file.string(), "checkpoint.read", "resume from an earlier checkpoint, and check the disk"});
-  json.integer("format_version", kFormat_version, kFormat_version);
+  json.integer("format_version", kRecord_version, kRecord_version);
   return PinRecord{.store = parse_store_place(json.at("store")),
                    .pin = json.text("pin"),
-                   .generation = json.integer("generation", 1, INT64_MAX),
+                   .generation = json.integer("generation", 0, INT64_MAX),
                    .head = json.text("head"),
                    .n_labels = json.integer("n_labels", 0, INT32_MAX),
                    .states = stored_states_in(json.at("holds"))};
@@ -159,13 +159,14 @@ PinnedStates::PinnedStates(PinRecord record, const StorePlace& place)
                 "is it an older copy of the store? Resume from another checkpoint");
   };
   const auto pins = extents_->pins();
-  if (std::ranges::find(pins, record_.pin) == pins.end()) refuse("keeps no");
-  const Generation& generation = extents_->pinned(record_.pin);
-  if (generation.number != record_.generation) refuse("keeps another generation as");
+  const bool is_pinned = !record_.pin.empty();
+  if (is_pinned && std::ranges::find(pins, record_.pin) == pins.end()) refuse("keeps no");
+  generation_ = is_pinned ? &extents_->pinned(record_.pin) : &extents_->committed();
+  if (is_pinned && generation_->number != record_.generation) refuse("keeps another generation as");
   if (!StateStore::is_store_of(shape_, extents_->layout()))
     refuse("has other blocks than those of");
   store_.emplace(shape_, *extents_);
-  reader_.emplace(shape_, *store_, generation);
+  reader_.emplace(shape_, *store_, *generation_);
 }
 
 void PinnedStates::check() const {

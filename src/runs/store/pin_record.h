@@ -27,21 +27,24 @@ struct PinRecord {
   StoredStates states;
 };
 
-/** Writes it into a checkpoint that is being made. */
-void write_pin_record(const std::filesystem::path& checkpoint, const PinRecord& record);
+/** Writes it into a checkpoint that is being made, or into a run whose store has all that is
+ * trained: without a pin it tells of the generation that was committed last. */
+void write_pin_record(const std::filesystem::path& directory, const PinRecord& record);
 
 /** True where some of the checkpoint's states, and so its weights, are not in its files. */
 bool has_pin_record(const std::filesystem::path& checkpoint);
 /** Nothing where all states are in the checkpoint's files. Throws Error(data) where it is damaged.
  */
-std::optional<PinRecord> pin_record_of(const std::filesystem::path& checkpoint);
+std::optional<PinRecord> pin_record_of(const std::filesystem::path& directory);
 
-/** The generation of a checkpoint, opened to be read; the run may train meanwhile. */
+/** The generation of a checkpoint, opened to be read; the run may train meanwhile. Without a pin
+ * the last one, and the run does not train. */
 class PinnedStates {
  public:
   /** Throws Error(data) where it is not there. */
   PinnedStates(PinRecord record, const StorePlace& place);
 
+  const Generation& generation() const { return *generation_; }
   const StoredStates& about() const { return record_.states; }
   GenerationReader& reader() { return *reader_; }
   /** Reads all of it. Throws Error(data) that names block, segment, generation and place of the
@@ -53,6 +56,7 @@ class PinnedStates {
   const StepShape shape_;
   std::unique_ptr<FileDisk> disk_;
   std::optional<ExtentStore> extents_;
+  const Generation* generation_ = nullptr;  ///< of extents_
   std::optional<StateStore> store_;
   std::optional<GenerationReader> reader_;
 };

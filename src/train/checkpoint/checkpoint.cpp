@@ -94,6 +94,8 @@ ExtentStore* store_to_pin(Session& session, const config::Config& config) {
   return states->extents().layout().n_kept() > 1 ? &states->extents() : nullptr;
 }
 
+}  // namespace
+
 runs::PinRecord pin_record_of(const Job& job, const std::string& pin, int64_t generation) {
   return {.store = job.store,
           .pin = pin,
@@ -102,8 +104,6 @@ runs::PinRecord pin_record_of(const Job& job, const std::string& pin, int64_t ge
           .n_labels = job.model.table.n_labels,
           .states = stored_states_of(job.model.table, job.plan.shape)};
 }
-
-}  // namespace
 
 /** One checkpoint on its way. Made by the training thread; then only the save queue touches it,
  * until its end. */
@@ -248,32 +248,82 @@ RunState run_state_of(const runs::Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::string metadata_of(const SessionState& state, const Job& job) {
-  return json_of(state, job.identity).dump();
+namespace {
+
+constexpr const char* kReport = "report";
+
+ordered_json json_of(const StepReport& report) {
+  return {{"loss", report.loss},
+          {"grad_norm", report.grad_norm},
+          {"learning_rate", report.learning_rate},
+          {"loss_scale", report.loss_scale},
+          {"skipped", report.skipped},
+          {"clipped", report.clipped},
+          {"n_skipped_in_a_row", report.n_skipped_in_a_row}};
 }
 
-void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
-  const JsonReader then = run_state_of(checkpoint).all.at("identity");
+/** JSON has no number that is not finite: null. */
+double number_in(const JsonReader& json, std::string_view key) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return json.number(key, -kMost, kMost, std::numeric_limits<double>::quiet_NaN());
+}
+
+StepReport report_in(const JsonReader& json) {
+  return {.loss = number_in(json, "loss"),
+          .grad_norm = number_in(json, "grad_norm"),
+          .learning_rate = number_in(json, "learning_rate"),
+          .loss_scale = static_cast<float>(number_in(json, "loss_scale")),
+          .skipped = json.flag("skipped"),
+          .clipped = json.flag("clipped"),
+          .n_skipped_in_a_row = json.integer("n_skipped_in_a_row", 0, INT64_MAX)};
+}
+
+/** `from`: a checkpoint, or the run whose last step it is. */
+void check_same(const JsonReader& state, const fs::path& from, const Job& job) {
+  const JsonReader then = state.at("identity");
   const std::string optim = then.text("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
     throw Error(Fault::usage, "resume.optim",
-                fmt::format("the states of '{}' are those of optim = {}, not of {}",
-                            checkpoint.path.string(), optim, now),
+                fmt::format("the states of '{}' are those of optim = {}, not of {}", from.string(),
+                            optim, now),
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
-                            checkpoint.path.string()));
+                            from.string()));
   if (!job.config.flag("new_identity"))
     check_identity(then.value(), *job.identity.bits, job.config.text("dataset"));
 }
 
-ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity) {
-  const RunState state = run_state_of(checkpoint);
+ordered_json changes_since(const JsonReader& state, const Identity& identity) {
   const auto part = [&](const char* key) {
-    const auto found = state.all.find(key);
+    const auto found = state.find(key);
     return found ? found->value() : ordered_json::object();
   };
   ordered_json changed = differences(part("settings"), *identity.settings);
   changed.update(differences(part("identity"), *identity.bits));
   return changed;
+}
+
+}  // namespace
+
+std::string metadata_of(const SessionState& state, const StepReport* report, const Job& job) {
+  ordered_json out = json_of(state, job.identity);
+  if (report) out[kReport] = json_of(*report);
+  return out.dump();
+}
+
+void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
+  check_same(run_state_of(checkpoint).all, checkpoint.path, job);
+}
+
+void check_same(const runs::LastStep& last, const Job& job) {
+  check_same(last.state, last.record.store.files.front().path, job);
+}
+
+ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity) {
+  return changes_since(run_state_of(checkpoint).all, identity);
+}
+
+ordered_json changes_since(const runs::LastStep& last, const Identity& identity) {
+  return changes_since(last.state, identity);
 }
 
 namespace {
@@ -315,6 +365,28 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   const RunState state = run_state_of(checkpoint);
   session.restore(state.session);
   session.commit_states();
+}
+
+std::optional<StepReport> load_last_step(const runs::LastStep& last,
+                                         const Job& job,
+                                         Session& session) {
+  Segments& segments = session.segments();
+  StateStore* own = session.drive_store();
+  const bool is_own = own && own->extents().identity().uuid == last.record.store.uuid;
+  if (is_own) {
+    own->extents().start_from(own->extents().committed());
+    segments.restore_weights();
+    segments.take_changed();  // nothing of the generation
+  } else {
+    runs::PinnedStates there(
+        last.record, runs::find_store(last.record.store, nvme_settings(job.config).directories));
+    const DriveSource drive = {.about = &there.about(), .reader = &there.reader()};
+    load_states(job.model.table, job.plan.shape, {}, {}, kSavedSegments, segments, &drive);
+  }
+  session.restore(session_state_in(last.state));
+  if (!is_own) session.commit_states();
+  const auto report = last.state.find(kReport);
+  return report ? std::optional(report_in(*report)) : std::nullopt;
 }
 
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {

@@ -119,12 +119,30 @@ nlohmann::ordered_json metrics_of(const Job& job,
   line["grad_norm"] = report.grad_norm;
   line["learning_rate"] = report.learning_rate;
   line["num_input_tokens_seen"] = n_tokens_seen;
-  line["train_tokens_per_second"] = cost.tokens_per_second();
-  line["step_ms"] = cost.seconds * 1e3;
-  line["host_bytes"] = cost.host_bytes;
+  if (cost.seconds > 0) {  // else they went with the process
+    line["train_tokens_per_second"] = cost.tokens_per_second();
+    line["step_ms"] = cost.seconds * 1e3;
+    line["host_bytes"] = cost.host_bytes;
+  }
   if (report.skipped) line["skipped"] = true;
   if (job.model.table.compute == DType::f16) line["loss_scale"] = report.loss_scale;
   return line;
+}
+
+/** The step that a run goes on from may lack its line: its process ended when the states were safe.
+ */
+void append_last_line(const Job& job,
+                      int64_t n_steps,
+                      StepBatches& batches,
+                      runs::MetricsLog& metrics) {
+  if (!job.last_report || std::ssize(metrics.losses()) >= n_steps) return;
+  const int64_t step = n_steps - 1;
+  batches.of_step(step);
+  const StepReport& report = *job.last_report;
+  const double mean_loss = metrics.mean_loss_with(report.loss);
+  metrics.append(metrics_of(
+      job, report, step, is_mean_due(job, step) ? std::optional(mean_loss) : std::nullopt,
+      metrics.n_tokens() + batches.n_tokens(), {.n_tokens = batches.n_tokens()}));
 }
 
 /** Option max_time: where the steps have taken so long, those before a resume too, this was the
@@ -172,6 +190,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   Saving saving(session, job, run, metrics, evaluating.best(), progress);
   Tracing tracing(session, job.config, job.plan.shape, metrics, progress);
 
+  append_last_line(job, session.n_steps(), batches, metrics);
   // A run that was killed between its end and its result ends here again.
   end_after_max_time(job, session.n_steps(), metrics, progress);
   // A run that was stopped or killed in the middle of an evaluation, or of samples, begins with it.

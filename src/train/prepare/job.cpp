@@ -241,7 +241,9 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
     options.optimizer.max_grad_norm = config.number("max_grad_norm");
     options.optimizer.loss_scaling = table.compute == DType::f16;
   }
-  options.describe = [&job](const SessionState& state) { return metadata_of(state, job); };
+  options.describe = [&job](const SessionState& state, const StepReport* report) {
+    return metadata_of(state, report, job);
+  };
   auto session =
       std::make_unique<Session>(table, job.plan.shape, job.plan.layout, job.plan.largest, options);
   if (job.model.has_checkpoint) return session;

@@ -41,8 +41,10 @@ struct Job {
   Model model;
   Data data;
   Steps steps;
-  Plan plan;                       ///< the place of every byte, src/plan/plan.h
-  runs::StorePlace store;          ///< of states on drives, where the plan has some
+  Plan plan;               ///< the place of every byte, src/plan/plan.h
+  runs::StorePlace store;  ///< of states on drives, where the plan has some
+  /** Of the step that a run goes on from, where it may have ended before its line was written. */
+  std::optional<StepReport> last_report;
   Identity identity;               ///< of a training
   TextGeneration generation;       ///< the prompts of `ferry generate`, a training's samples
   std::vector<std::string> notes;  ///< notes for the user: what was taken for what

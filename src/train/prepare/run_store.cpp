@@ -8,19 +8,35 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/files/write/atomic_file.h"
 #include "src/plan/nvme.h"
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "src/runs/store/store_room.h"
+#include "src/train/checkpoint/checkpoint.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {
 
 namespace fs = std::filesystem;
 
-RunStore::RunStore(const fs::path& run, const std::optional<runs::Checkpoint>& checkpoint)
+namespace {
+
+bool has_all(const StepShape& shape) {
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    if (shape.is_trained(b) && shape.n_state_pieces(b) == 0) return false;
+  return true;
+}
+
+}  // namespace
+
+RunStore::RunStore(const fs::path& run,
+                   const std::optional<runs::Checkpoint>& checkpoint,
+                   const std::optional<runs::LastStep>& last)
     : id_(std::filesystem::absolute(run).lexically_normal().filename().string()) {
-  const auto record = checkpoint ? runs::pin_record_of(checkpoint->path) : std::nullopt;
+  const auto record = last         ? std::optional(last->record)
+                      : checkpoint ? runs::pin_record_of(checkpoint->path)
+                                   : std::nullopt;
   is_needed_ = record.has_value();
   if (record)
     place_ = record->store;
@@ -80,6 +96,16 @@ Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> windo
   for (const fs::path& path : files_->place().paths())
     if (!job.plan.shape.trains) fs::remove(path, error);
   return files_->disk();
+}
+
+void RunStore::keep_last_step(const fs::path& run, const Job& job, bool goes_on_from_last) {
+  if (files_ && has_all(job.plan.shape)) {
+    make_directories(run / "state");
+    runs::write_pin_record(run, pin_record_of(job, {}, 0));
+  } else if (!goes_on_from_last) {
+    std::error_code error;
+    fs::remove(run / kPinRecordName, error);
+  }
 }
 
 void RunStore::keep(Session& session, runs::RunDirectory& run, Job& job) {

@@ -9,6 +9,7 @@
 #include "src/engine/session.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
+#include "src/runs/store/last_step.h"
 #include "src/runs/store/store_files.h"
 
 namespace ferry {
@@ -19,8 +20,11 @@ class RunStore {
  public:
   /** `id`: one that no other job of this machine has. */
   explicit RunStore(std::string id) : id_(std::move(id)) {}
-  /** Of a run in this directory, which may go on from a checkpoint. Throws Error(data). */
-  RunStore(const std::filesystem::path& run, const std::optional<runs::Checkpoint>& checkpoint);
+  /** Of a run in this directory, which may go on from a checkpoint, or from the last step that its
+   * store has. Throws Error(data). */
+  RunStore(const std::filesystem::path& run,
+           const std::optional<runs::Checkpoint>& checkpoint,
+           const std::optional<runs::LastStep>& last);
 
   /** Opens the store that the job's plan asks for, when the session does: the one that the run has
    * where it is of the same blocks, else a new one. Throws as runs::StoreFiles. */
@@ -28,6 +32,10 @@ class RunStore {
   /** The store is a run's: its files stay, and run.json and the job tell where. What only killed
    * processes had pinned is free. Nothing where no states live on a drive. */
   void keep(Session& session, runs::RunDirectory& run, Job& job);
+
+  /** From here on the run can go on from each step, where the store has all that is trained. Else
+   * the last step of another store is void, unless the run goes on from there. */
+  void keep_last_step(const std::filesystem::path& run, const Job& job, bool goes_on_from_last);
 
  private:
   /** The room for checkpoints in the store that the run has, where the job can go on in it. */

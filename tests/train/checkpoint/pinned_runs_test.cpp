@@ -97,7 +97,7 @@ TEST_F(PinnedRuns, KilledAtRandomMomentsTheSameBits) {
                             std::chrono::steady_clock::now() - start)
                             .count();
   forget("timed");
-  const int n_kills_wanted = is_long() ? 200 : 8;
+  const int n_kills_wanted = is_long() ? 200 : 4;
   std::mt19937 random(3);
   int n_kills = 0;
   for (int round = 0; n_kills < n_kills_wanted; ++round) {
@@ -121,6 +121,61 @@ TEST_F(PinnedRuns, KilledAtRandomMomentsTheSameBits) {
   }
 }
 
+/** Every step is safe; no checkpoint is made. */
+TEST_F(PinnedRuns, GoesOnFromItsLastStep) {
+  const auto step_in = [](const std::string& text) {
+    const std::string before = "resumed at step ", behind = " from the last step on the drive";
+    const size_t begin = text.find(before), end = text.find(behind);
+    return end == std::string::npos ? -1 : std::stoi(text.substr(begin + before.size()));
+  };
+  const auto options = on_drive({"--save-strategy=no"});
+  for (int step : {3, 20, 30, 50, 74})
+    kill_after("last", step, options);
+  std::istringstream log(text_of(root_ / "last/train.log"));
+  std::vector<int> steps;
+  for (std::string line; std::getline(log, line);)
+    if (const int step = step_in(line); step > 0) steps.push_back(step);
+  ASSERT_EQ(steps.size(), 4u) << text_of(root_ / "last/train.log");
+  for (size_t i = 0; i < steps.size(); ++i)
+    EXPECT_GE(steps[i], (std::vector{3, 20, 30, 50})[i] - 1) << "the step before was committed";
+  EXPECT_EQ(ferry(go_on("last")).code(), 0) << text_of(root_ / "err");
+  expect_as_whole("last");
+  forget("last");
+
+  // In memory, too, and on another drive.
+  for (const auto& elsewhere : {in_memory(), on_drive({}, "other")}) {
+    kill_after("leaves", 30, options);
+    const int step = [&] {
+      EXPECT_EQ(ferry(go_on("leaves", elsewhere)).code(), 0) << text_of(root_ / "err");
+      return step_in(text_of(root_ / "out"));
+    }();
+    EXPECT_GE(step, 29);
+    expect_as_whole("leaves");
+    fs::remove_all(root_ / "leaves");
+    for (const char* drive : {"drive", "other"})
+      fs::remove(root_ / drive / "leaves.states");
+  }
+}
+
+/** A run that went back does not come to the steps that it left. */
+TEST_F(PinnedRuns, GoesBackForGood) {
+  kill_after("back", 40, on_drive());
+  const pid_t child = start({"train", "--resume=back/checkpoint-28", "--lr=1e-4"});
+  wait_until([] {
+    return text_of(root_ / "back/metrics.jsonl").find("\"step\":30,") == std::string::npos ||
+           text_of(root_ / "back/metrics.jsonl").find("\"step\":40,") == std::string::npos;
+  });
+  ::kill(child, SIGKILL);
+  wait_for(child);
+  EXPECT_EQ(ferry(go_on("back")).code(), 0) << text_of(root_ / "err");
+  const std::string out = text_of(root_ / "out");
+  EXPECT_EQ(out.find("resumed at step 4"), std::string::npos) << out;
+  EXPECT_NE(curve_of("whole"), curve_of("back"));
+  EXPECT_EQ(ferry({"runs", "check", "back"}).code(), 0);
+  EXPECT_LE(pins_of("back").size(), 3u);
+  forget("back");
+}
+
 TEST_F(PinnedRuns, GoesOnElsewhereWithTheSameBits) {
   const auto goes_on = [](const std::string& run, const std::vector<std::string>& more) {
     EXPECT_EQ(ferry(go_on(run, more)).code(), 0) << text_of(root_ / "err");
@@ -129,16 +184,17 @@ TEST_F(PinnedRuns, GoesOnElsewhereWithTheSameBits) {
   };
   kill_after("to_memory", 30, on_drive());
   goes_on("to_memory", in_memory());
-  kill_after("to_drive", 30, in_memory());
-  goes_on("to_drive", on_drive());
   kill_after("to_other", 30, on_drive());
   goes_on("to_other", on_drive({}, "other"));
   kill_after("moved", 30, on_drive());
   const fs::path store = store_of("moved");
   fs::rename(store, root_ / "other" / store.filename());
   goes_on("moved", on_drive({}, "other"));
+  if (!is_long()) return;
+  kill_after("to_drive", 30, in_memory());
+  goes_on("to_drive", on_drive());
   kill_after("back", 30, on_drive());
-  goes_on("back", {"--resume=" + (root_ / "back/checkpoint-21").string()});
+  goes_on("back", {"--resume=" + (root_ / "back/checkpoint-28").string()});
 }
 
 TEST_F(PinnedRuns, AStoreThatIsNotThereIsNamed) {
@@ -183,6 +239,7 @@ TEST_F(PinnedRuns, AFlippedBitIsNamedAndNeverTrainedOn) {
   ::close(file);
   const Outcome checked = ferry({"runs", "check", "flipped"});
   EXPECT_EQ(checked.code(), 4);
+  // It is the last step, too.
   for (const std::string& part :
        {std::string("block"), std::string("states."),
         "generation " + std::to_string(record.generation), std::string("checkpoint-75")})
