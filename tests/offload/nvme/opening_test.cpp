@@ -37,6 +37,25 @@ TEST_F(Opening, AMissingDirectoryIsNamed) {
               HasSubstr("could not be opened: No such file"));
 }
 
+TEST_F(Opening, WhoOnlyReadsLeavesAllToOthers) {
+  const DiskOptions reads{.reads_only = true};
+  EXPECT_THAT(error_of([&] { open_disk({file()}, kMiB, reads); }, Fault::usage),
+              HasSubstr("could not be opened: No such file"));
+  EXPECT_EQ(directory_.n_entries(), 0u);
+  const auto writer = open_disk({file()}, kMiB);
+  const auto part = window_.part(0, kMiB);
+  fill(part, 0, 5);
+  writer->wait(writer->write(0, part));
+  const auto reader = open_disk({file()}, kMiB, reads);  // no lock
+  std::ranges::fill(part, std::byte{0});
+  reader->wait(reader->read(0, part));
+  EXPECT_EQ(first_wrong(part, 0, 5), -1);
+  EXPECT_THAT(error_of([&] { reader->wait(reader->write(0, part)); }, Fault::machine),
+              HasSubstr(file().string()));
+  EXPECT_THAT(error_of([&] { open_disk({file()}, 2 * kMiB, reads); }, Fault::data),
+              AllOf(HasSubstr("has 1048576 bytes, expected 2097152"), HasSubstr("copied")));
+}
+
 TEST_F(Opening, ADirectoryIsNoFile) {
   fs::create_directory(file());
   EXPECT_THAT(error_of([&] { open_disk({file()}, kMiB); }, Fault::machine),

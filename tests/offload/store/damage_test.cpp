@@ -94,6 +94,31 @@ TEST_F(DamageTest, ABitOfAnExtentIsFoundAndNamed) {
   EXPECT_THAT(store.check(), IsEmpty());
 }
 
+/** Others may be damaged, and another process may go on. */
+TEST_F(DamageTest, ACheckpointIsCheckedByItself) {
+  const ExtentStore store(disk_, {}, ExtentStore::Access::read_only);
+  const auto flip = [&](const Generation& generation) {
+    disk_.flip_bit(layout_.offset_of(0, 1, generation.copies[1]) + 9, 3);
+  };
+  flip(store.committed());
+  EXPECT_THAT(store.check("checkpoint-1"), IsEmpty());
+  {
+    ExtentStore run(disk_, {});
+    write_numbered(run, 0, 4000);
+    run.commit("4");
+    run.commit("5");
+  }
+  EXPECT_THAT(store.check("checkpoint-1"), IsEmpty());
+  flip(store.pinned("checkpoint-1"));
+  disk_.flip_bit(layout_.superblock_offset(1) + 100, 1);
+  const auto damages = store.check("checkpoint-1");
+  ASSERT_THAT(damages, SizeIs(2));
+  EXPECT_THAT(damages[0].what, HasSubstr("copy 1 of the superblock"));
+  EXPECT_THAT(damages[1].what,
+              HasSubstr("extent 1 of block 0's adam_m in generation 1 (checkpoint-1)"));
+  EXPECT_THAT(error_of([&] { store.check("checkpoint-2"); }, Fault::usage), HasSubstr("keeps no"));
+}
+
 TEST_F(DamageTest, ABitOfATableSpoilsItsGenerationAlone) {
   for (const bool is_last : {true, false}) {
     for (int64_t bit = 0; bit < 8 * 64; bit += 5) {  // head, checksums, copies, metadata

@@ -153,7 +153,7 @@ TEST_F(StoreFilesTest, NeedRoomForAllCopies) {
   };
   EXPECT_THAT(refusal({small.path()}, 2),
               AllOf(HasSubstr("/small' of nvme_path has 64.0 MiB free, and the run needs 8"),
-                    HasSubstr("states of 20.0 MiB x (2 + 2 checkpoints kept)"),
+                    HasSubstr("states of 20.0 MiB x (2 + 2 checkpoints at once)"),
                     HasSubstr("lower save_total_limit"), HasSubstr("save_strategy = no"),
                     HasSubstr("ferry runs stores")));
   // Each of two directories has room for its half, but they share one drive.
