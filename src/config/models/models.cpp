@@ -26,6 +26,12 @@ bool is_model_directory(const fs::path& directory) {
   return fs::exists(directory / "config.json", error);  // opening it says what else it may be
 }
 
+/** A checkpoint whose weights lie on a drive. */
+bool has_weights_elsewhere(const fs::path& checkpoint) {
+  std::error_code error;
+  return fs::exists(checkpoint / "state" / "drive_states.json", error);
+}
+
 /** site-packages of every virtual environment that belongs to this Ferry or to the user's shell. */
 std::vector<fs::path> site_packages() {
   std::vector<fs::path> environments;
@@ -128,6 +134,11 @@ Error refusal_of_directory(const fs::path& directory) {
   if (checkpoint.empty())
     return not_here(fmt::format("{}, and has no checkpoint", what),
                     fmt::format("continue with: ferry train --resume '{}'", directory.string()));
+  if (has_weights_elsewhere(checkpoint))
+    return not_here(what,
+                    fmt::format("make a model of its last checkpoint: ferry export --model '{}' "
+                                "--output-dir DIR; or continue with: ferry train --resume '{}'",
+                                checkpoint.string(), directory.string()));
   return not_here(what,
                   fmt::format("its last checkpoint is a model, too: --model '{}'; or continue "
                               "with: ferry train --resume '{}'",

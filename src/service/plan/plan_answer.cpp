@@ -149,8 +149,9 @@ PlanRequest request_of(const PlanAnswer& answer,
   return request;
 }
 
-PlannedDisk planned_disk(const config::Config& config, const ModelTable& model) {
-  PlannedDisk disk{.need = disk_needed(model, config),
+PlannedDisk planned_disk(const PlanAnswer& answer, const config::Config& config) {
+  const StepShape* shape = answer.plan ? &answer.plan->shape : nullptr;
+  PlannedDisk disk{.need = disk_needed(answer.model, config, 0, shape),
                    .directory = config.maybe_text("output_dir").value_or("runs"),
                    .free_bytes = {}};
   // A machine that is not here has another disk.
@@ -313,8 +314,8 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   answer.request = request_of(answer, counts, max_length, samples, tell);
   tell_all(answer.machine.notes);
   tell_all(answer.request.notes);
-  answer.disk = planned_disk(settings, answer.model);
   make_plan_of(answer, question.looks_for_gains);
+  answer.disk = planned_disk(answer, settings);
   answer.nvme = planned_nvme(answer);
   return answer;
 }
