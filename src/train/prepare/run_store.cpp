@@ -62,10 +62,11 @@ std::optional<int> RunStore::room_in_store(const Job& job) const {
 }
 
 DriveOptions RunStore::options(const Job& job) {
-  n_kept_ = job.plan.shape.trains ? checkpoints_kept(job.config) : 0;
+  const bool has_any = !StateStore::segments_of(job.plan.shape).empty();
+  n_kept_ = has_any && job.plan.shape.trains ? checkpoints_kept(job.config) : 0;
   std::optional<int> room;
   try {
-    if (place_ && !StateStore::segments_of(job.plan.shape).empty()) room = room_in_store(job);
+    if (place_ && has_any) room = room_in_store(job);
   } catch (const Error& error) {
     if (is_needed_) throw;
     log_line(fmt::format("the states of the run begin anew on the drive: {}", error.what()));
