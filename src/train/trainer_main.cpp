@@ -493,7 +493,8 @@ int run_generate(config::CommandLine command) {
 
 int run_export(const config::CommandLine& command) {
   const std::filesystem::path to = command.config.text("output_dir");
-  export_model(config::find_model(command.config.text("model_name_or_path")), to);
+  export_model(config::find_model(command.config.text("model_name_or_path")), to,
+               nvme_settings(command.config).directories);
   fmt::print("{}\n", to.string());
   return 0;
 }

@@ -109,7 +109,7 @@ std::vector<Option> machine_options() {
        .type = Type::list,
        .group = kMemoryGroup,
        .value = "",
-       .verbs = kRunning,
+       .verbs = kRunning | kExport,
        .help =
            "A third place beside GPU and host memory: directories on NVMe drives, separated by "
            "commas, one for each drive. What host memory has no room for lives there, optimizer "

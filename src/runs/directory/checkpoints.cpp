@@ -195,7 +195,7 @@ bool check_checkpoint(const fs::path& checkpoint) {
           CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
           checksums);
     if (const auto record = pin_record_of(checkpoint))
-      PinnedStates(*record, find_store(record->store, {})).check();
+      PinnedStates(*record, find_pinned_store(checkpoint, record->store)).check();
   } catch (const Error&) {
     if (is_complete(checkpoint)) throw;
   }

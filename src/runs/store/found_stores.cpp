@@ -13,7 +13,7 @@
 
 #include "src/base/error.h"
 #include "src/files/unique_fd.h"
-#include "src/runs/store/store_files.h"
+#include "src/runs/store/pins.h"
 #include "src/runs/store/store_place.h"
 
 namespace ferry::runs {
@@ -21,13 +21,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/** A run that cannot be read owns nothing that anybody could tell. */
-std::optional<StorePlace> readable_place_of(const fs::path& run) {
+/** The stores of a run: the one that it uses, and those of older checkpoints. A run that cannot be
+ * read owns nothing that anybody could tell. */
+std::vector<StorePlace> places_of(const fs::path& run) {
+  std::vector<StorePlace> places = stores_named_in(run);
   try {
-    return store_place_of(run);
+    const auto own = store_place_of(run);
+    if (own && std::ranges::find(places, own->uuid, &StorePlace::uuid) == places.end())
+      places.push_back(*own);
   } catch (const Error&) {
-    return std::nullopt;
   }
+  return places;
 }
 
 bool is_in_use(const fs::path& file) {
@@ -61,8 +65,8 @@ std::vector<FoundStore> find_stores(const Directories& directories,
                                     const std::vector<fs::path>& runs) {
   std::map<fs::path, fs::path> owners;
   for (const fs::path& run : runs)
-    if (const auto place = readable_place_of(run))
-      for (const fs::path& file : place->paths())
+    for (const StorePlace& place : places_of(run))
+      for (const fs::path& file : place.paths())
         owners[fs::weakly_canonical(file)] = run;
   std::set<fs::path> files;
   for (const fs::path& directory : directories) {
@@ -82,24 +86,35 @@ std::vector<FoundStore> find_stores(const Directories& directories,
 Directories store_directories_of(const std::vector<fs::path>& runs) {
   std::set<fs::path> all;
   for (const fs::path& run : runs)
-    if (const auto place = readable_place_of(run))
-      for (const fs::path& file : place->paths())
+    for (const StorePlace& place : places_of(run))
+      for (const fs::path& file : place.paths())
         all.insert(file.parent_path());
   return {all.begin(), all.end()};
 }
 
-std::vector<fs::path> store_files_of(const fs::path& run) {
-  const auto place = readable_place_of(run);
-  if (!place) return {};
-  std::vector<fs::path> files = place->paths();
+namespace {
+
+std::vector<fs::path> files_there(const StorePlace& place) {
+  std::vector<fs::path> files = place.paths();
   std::erase_if(files, [](const fs::path& file) {
     std::error_code error;
     return !fs::is_regular_file(file, error);
   });
   // Another run may have taken the name since, and the first file alone tells.
-  if (files.empty() || files.front() != place->files.front().path) return {};
+  if (files.empty() || files.front() != place.files.front().path) return {};
   const auto store = store_in(files.front());
-  return store && store->uuid == place->uuid ? files : std::vector<fs::path>{};
+  return store && store->uuid == place.uuid ? files : std::vector<fs::path>{};
+}
+
+}  // namespace
+
+std::vector<fs::path> store_files_of(const fs::path& run) {
+  std::vector<fs::path> files;
+  for (const StorePlace& place : places_of(run)) {
+    const std::vector<fs::path> its = files_there(place);
+    files.insert(files.end(), its.begin(), its.end());
+  }
+  return files;
 }
 
 void remove_store_files(const std::vector<fs::path>& files) {

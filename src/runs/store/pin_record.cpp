@@ -147,6 +147,19 @@ std::optional<PinRecord> pin_record_of(const fs::path& checkpoint) {
                    .states = stored_states_in(json.at("holds"))};
 }
 
+StorePlace find_pinned_store(const fs::path& checkpoint,
+                             const StorePlace& place,
+                             const std::vector<fs::path>& directories) {
+  if (!directories.empty()) return find_store(place, directories);
+  const fs::path run = fs::absolute(checkpoint).lexically_normal().parent_path();
+  try {
+    const auto now = store_place_of(run);
+    if (now && now->uuid == place.uuid) return find_store(*now, {});
+  } catch (const Error&) {  // a checkpoint without its run will do
+  }
+  return find_store(place, {});
+}
+
 PinnedStates::PinnedStates(PinRecord record, const StorePlace& place)
     : record_(std::move(record)),
       shape_(shape_of(record_.states)),

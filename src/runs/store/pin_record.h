@@ -37,6 +37,12 @@ bool has_pin_record(const std::filesystem::path& checkpoint);
  */
 std::optional<PinRecord> pin_record_of(const std::filesystem::path& directory);
 
+/** The store of a checkpoint as find_store() finds it in these directories; without any where its
+ * run says that the store is now, or else where it was. */
+StorePlace find_pinned_store(const std::filesystem::path& checkpoint,
+                             const StorePlace& place,
+                             const std::vector<std::filesystem::path>& directories = {});
+
 /** The generation of a checkpoint, opened to be read; the run may train meanwhile. Without a pin
  * the last one, and the run does not train. */
 class PinnedStates {

@@ -25,6 +25,18 @@ bool is_full(const ExtentStore& store) {
   return std::ssize(store.pins()) >= store.layout().n_kept();
 }
 
+bool is_named(const std::vector<StorePlace>& places, const std::string& uuid) {
+  return std::ranges::find(places, uuid, &StorePlace::uuid) != places.end();
+}
+
+bool begins_there(const StorePlace& place) {
+  const fs::path& first = place.files.front().path;
+  std::error_code error;
+  if (!fs::is_regular_file(first, error)) return false;
+  const auto store = store_in(first);
+  return store && store->uuid == place.uuid;
+}
+
 }  // namespace
 
 void unpin_unused(const fs::path& run, ExtentStore& store) {
@@ -48,6 +60,37 @@ void make_room_for_pin(const fs::path& run, ExtentStore& store) {
                          aside.path.filename().string(), store.layout().n_kept()));
     remove_checkpoint(aside.path);
     unpin_unused(run, store);
+  }
+}
+
+std::vector<StorePlace> stores_named_in(const fs::path& run) {
+  std::vector<StorePlace> places;
+  std::vector<fs::path> directories = checkpoint_directories(run);
+  directories.push_back(run);
+  for (const fs::path& directory : directories)
+    try {
+      const auto record = pin_record_of(directory);
+      if (record && !is_named(places, record->store.uuid)) places.push_back(record->store);
+    } catch (const Error&) {  // whoever goes on from it hears of that
+    }
+  return places;
+}
+
+void remove_left_stores(const fs::path& run,
+                        const std::vector<StorePlace>& before,
+                        const std::string& own) {
+  std::error_code error;
+  const auto is_other = [&](const StorePlace& place) { return place.uuid != own; };
+  if (std::ranges::none_of(before, is_other)) return;
+  const auto last = pin_record_of(run);
+  if (last && is_other(last->store)) fs::remove(run / kPinRecordName, error);
+  const std::vector<StorePlace> now = stores_named_in(run);
+  for (const StorePlace& place : before) {
+    if (!is_other(place) || is_named(now, place.uuid) || !begins_there(place)) continue;
+    for (const fs::path& file : place.paths())
+      fs::remove(file, error);
+    log_line(fmt::format("'{}' is removed: no checkpoint of the run is there any more",
+                         place.files.front().path.string()));
   }
 }
 

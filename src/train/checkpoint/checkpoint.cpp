@@ -127,7 +127,14 @@ CheckpointSaver::CheckpointSaver(Session& session,
       run_(std::move(run)),
       before_end_(std::move(before_end)),
       store_(store_to_pin(session, job.config)),
-      behind_(session.executor().save_buffer()) {}
+      behind_(session.executor().save_buffer()) {
+  const int64_t limit = job.config.integer("save_total_limit");
+  if (most_kept() < limit)
+    log_line(
+        fmt::format("the run's store on the drive was made with room for {} checkpoints: as "
+                    "many are kept, not {}",
+                    most_kept(), limit));
+}
 
 CheckpointSaver::~CheckpointSaver() {
   try {
@@ -160,7 +167,7 @@ void CheckpointSaver::pin() {
 /** A store that failed is left as it is: the next start looks through its pins. */
 void CheckpointSaver::unpin_removed() {
   try {
-    if (store_) runs::unpin_unused(run_, *store_);
+    if (StateStore* store = session_.drive_store()) runs::unpin_unused(run_, store->extents());
   } catch (const std::exception& error) {
     log_line(fmt::format("no room on the drive is given back: {}", error.what()));
   }
@@ -214,8 +221,10 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
           before_end_();  // it has the lines of all its steps, whatever happens to the power
           writing_->directory->commit();
           note_end();  // before the others go, which takes a disk as long as it likes
+          const auto stores = runs::stores_named_in(run_);
           runs::remove_oldest(run_, most_kept(), writing_->wanted);
           unpin_removed();
+          runs::remove_left_stores(run_, stores, job_.store.uuid);
         });
         if (writing_->outcome.failure) note_end();
       },

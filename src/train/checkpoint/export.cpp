@@ -82,21 +82,24 @@ HeadKind head_named(const runs::PinRecord& record, const fs::path& checkpoint) {
 void copy_pinned_weights(const fs::path& from,
                          const runs::PinRecord& record,
                          const HfConfig& config,
+                         const std::vector<fs::path>& directories,
                          const fs::path& to) {
   const ModelTable table =
       make_table(config.fields(), {.head = head_named(record, from), .n_labels = record.n_labels});
-  runs::PinnedStates pinned(record, runs::find_store(record.store, {}));
+  runs::PinnedStates pinned(record, runs::find_pinned_store(from, record.store, directories));
   const DriveSource drive = {.about = &pinned.about(), .reader = &pinned.reader()};
   copy_master(table, from, runs::read_checksums(from), drive, to);
 }
 
 }  // namespace
 
-void export_model(const fs::path& from, const fs::path& to) {
+void export_model(const fs::path& from,
+                  const fs::path& to,
+                  const std::vector<fs::path>& directories) {
   if (const auto record = runs::pin_record_of(from)) {
     const HfDirectory model = HfDirectory::open_checkpoint(from);
     AtomicDirectory directory(to);
-    copy_pinned_weights(from, *record, model.config(), directory.path());
+    copy_pinned_weights(from, *record, model.config(), directories, directory.path());
     write_config(directory.path(), model.config());
     model.copy_tokenizer_files(directory.path());
     return directory.commit();

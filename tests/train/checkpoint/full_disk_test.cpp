@@ -7,6 +7,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "offload/nvme/open_disk.h"
+#include "offload/store/store.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/store/store_place.h"
 #include "tests/train/run_test.h"
 
 namespace ferry::test {
@@ -43,11 +47,14 @@ class FullDisk : public RunTest {
       return text_of(root_ / "err").find("the run waits for room") != std::string::npos;
     });
   }
-  static std::vector<std::string> long_run(const std::string& run) {
-    return new_run(run, {"--epochs=12"});
+  static std::vector<std::string> long_run(const std::string& run,
+                                           std::vector<std::string> more = {}) {
+    more.emplace_back("--epochs=12");
+    return new_run(run, more);
   }
-  static pid_t run_into_a_full_disk(const std::string& run) {
-    const pid_t child = start(long_run("small/" + run));
+  static pid_t run_into_a_full_disk(const std::string& run,
+                                    const std::vector<std::string>& more = {}) {
+    const pid_t child = start(long_run("small/" + run, more));
     wait_until([&] { return fs::exists(small() / run / "checkpoint-7/COMPLETE"); });
     fill_until_it_waits();
     return child;
@@ -72,6 +79,29 @@ TEST_F(FullDisk, TheTrainedModelWaitsForRoom) {
   const auto about = nlohmann::json::parse(text_of(small() / "late/run.json"));
   EXPECT_EQ(about.at("phase"), "finished");
   EXPECT_FALSE(about.contains("waits_for"));
+}
+
+/** The run's directory is full, its states lie elsewhere: a checkpoint without its files keeps
+ * nothing there. */
+TEST_F(FullDisk, ACheckpointThatFailsPinsNothing) {
+  fs::create_directories(root_ / "drive");
+  const pid_t child = run_into_a_full_disk(
+      "pinned", {"--placement=nvme", "--nvme-path=" + (root_ / "drive").string()});
+  std::vector<std::string> complete, pins;
+  for (const auto& checkpoint : runs::complete_checkpoints(small() / "pinned"))
+    complete.push_back(checkpoint.path.filename().string());
+  {
+    const auto place = runs::store_place_of(small() / "pinned").value();
+    const auto disk = open_disk(place.paths(), place.n_bytes, {.reads_only = true});
+    pins = ExtentStore(*disk, {}, ExtentStore::Access::read_only).pins();
+  }
+  EXPECT_EQ(pins, complete);
+  EXPECT_NE(complete.back(), "checkpoint-300");
+  fs::remove(small() / "filler");
+  const Outcome outcome = wait_for(child);
+  EXPECT_EQ(outcome.code(), 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("could not be written"), std::string::npos) << outcome.err;
+  EXPECT_EQ(ferry({"runs", "check", "small/pinned"}).code(), 0) << text_of(root_ / "err");
 }
 
 TEST_F(FullDisk, CtrlCLeavesWithoutIt) {

@@ -189,12 +189,32 @@ TEST_F(PinnedRuns, GoesOnElsewhereWithTheSameBits) {
   kill_after("moved", 30, on_drive());
   const fs::path store = store_of("moved");
   fs::rename(store, root_ / "other" / store.filename());
+  EXPECT_EQ(ferry({"export", "--model=moved/checkpoint-28", "--output-dir=from_moved",
+                   "--nvme-path=" + (root_ / "other").string()})
+                .code(),
+            0)
+      << text_of(root_ / "err");
   goes_on("moved", on_drive({}, "other"));
   if (!is_long()) return;
   kill_after("to_drive", 30, in_memory());
   goes_on("to_drive", on_drive());
   kill_after("back", 30, on_drive());
   goes_on("back", {"--resume=" + (root_ / "back/checkpoint-28").string()});
+}
+
+/** The store that a run leaves goes with the last checkpoint that is there. */
+TEST_F(PinnedRuns, LeavesNoStoreBehind) {
+  kill_after("leaver", 20, on_drive());
+  const fs::path store = store_of("leaver");
+  EXPECT_EQ(ferry(go_on("leaver", in_memory())).code(), 0) << text_of(root_ / "err");
+  EXPECT_FALSE(fs::exists(store));
+  EXPECT_FALSE(fs::exists(root_ / "leaver/state/drive_states.json"));
+  fs::remove_all(root_ / "leaver");
+  kill_after("leaver", 20, on_drive());
+  EXPECT_EQ(ferry(go_on("leaver", on_drive({}, "other"))).code(), 0) << text_of(root_ / "err");
+  EXPECT_FALSE(fs::exists(store));
+  EXPECT_EQ(pins_of("leaver"), (std::vector<std::string>{"checkpoint-70", "checkpoint-75"}));
+  forget("leaver");
 }
 
 TEST_F(PinnedRuns, AStoreThatIsNotThereIsNamed) {
