@@ -116,7 +116,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
   if (dropped_ && !await_dropped(drops)) return std::nullopt;
   rule_ = &rule;
   n_micro_ = n_micro;
-  current_ = 1 - current_;
+  current_ = (current_ + 1) % updates_.size();
   memory_.note_new_weights();
   updates_[current_] = {
       .order = order, .each_decides = each_decides, .decision = {.steps = rule.steps_ahead}};
@@ -190,6 +190,7 @@ bool Executor::await_dropped(const std::function<bool()>& drops) {
 
 std::optional<StepOutcome> Executor::drop_step(const StepList& list) {
   dropped_ = &list;
+  current_ = (current_ + updates_.size() - 1) % updates_.size();  // the next one is this step again
   await_idle(kGpuQueues, list);
   return std::nullopt;
 }

@@ -363,9 +363,10 @@ class Executor {
   std::array<EventId, kQueues> idle_{};
   const UpdateRule* rule_ = nullptr;
   int n_micro_ = 0;
-  /** The updates of the step that is submitted and of the one before, whose last updates may be
-   * under way. */
-  std::array<Updates, 2> updates_;
+  /** The updates of the step that is submitted and of the two before: the updates of the last one
+   * may be under way, and the commit of the one before that, which the last one's states wait for.
+   */
+  std::array<Updates, 3> updates_;
   size_t current_ = 0;
   StepOutcome outcome_;
 };

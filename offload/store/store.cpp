@@ -272,6 +272,13 @@ void ExtentStore::start_from(const Generation& generation) {
   newest_.damage.clear();
 }
 
+void ExtentStore::start_anew() {
+  std::lock_guard lock(state_mutex_);
+  FERRY_CHECK(n_writing_ == 0 && !is_committing_, "{} extents are being written", n_writing_);
+  newest_.copies = none_.copies;
+  newest_.damage.clear();
+}
+
 void ExtentStore::pin(std::string_view name) {
   FERRY_CHECK(!name.empty() && name.size() <= kCheckpointName_max, "'{}'", name);
   std::lock_guard map_lock(map_mutex_);

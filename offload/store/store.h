@@ -135,6 +135,9 @@ class ExtentStore {
    * under way. */
   void start_from(const Generation& generation);
 
+  /** The next generation begins with nothing written. No read or write is under way. */
+  void start_anew();
+
   /** Keeps the generation that was committed last under a name, which is new; durable when it
    * returns. Throws Error(does_not_fit) where n_kept are kept already. */
   void pin(std::string_view name);

@@ -35,6 +35,7 @@ DriveStates::DriveStates(const StepShape& shape,
   if (uuid.empty())
     uuid = ExtentStore::create(disk, std::move(segments), options.n_kept, options.run);
   extents_.emplace(disk, StoreIdentity{.run = options.run, .uuid = uuid});
+  extents_->start_anew();  // whoever goes on from a generation says so
   states_.emplace(shape, *extents_);
 }
 

@@ -26,7 +26,8 @@ struct DriveOptions {
 
 class DriveStates {
  public:
-  /** Opens or makes the store where the shape has states on a drive. Shape and memory outlive it.
+  /** Opens or makes the store where the shape has states on a drive. Nothing is in it, until
+   * ExtentStore::start_from(). Shape and memory outlive it.
    * Throws as `open`, ExtentStore::create() and ExtentStore(). */
   DriveStates(const StepShape& shape, const RunMemory& memory, const DriveOptions& options);
 

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "offload/store/generation_reader.h"
 #include "tests/offload/executor/toy_run.h"
@@ -118,6 +120,29 @@ TEST_P(PinUnderSteps, NoStepWaitsForTheDiskOfItsFiles) {
   run.executor().await_saving();
   EXPECT_EQ(run.result(), run_toy(options(Placing::host, true)));
   expect_pinned(run, o.shape, {}, expected);
+}
+
+/** A commit that lasts as long as a step: the next ones are submitted meanwhile, or dropped. */
+TEST_P(PinUnderSteps, ASlowCommitHasTheTextOfItsStep) {
+  for (const bool drops : {false, true}) {
+    ToyOptions o = options(Placing::drive, true);
+    o.device.mode = SimulatedMode::threads;
+    o.n_micro.assign(12, 1);
+    ToyRun run(o);
+    run.executor().set_around([](const Action& action, const std::function<void()>& work) {
+      if (action.verb == Verb::commit) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      work();
+    });
+    for (int step = 0; step < 12; ++step) {
+      for (int i = 0; drops && i < 4; ++i)
+        ASSERT_TRUE(run.drop_step(1, 0));
+      run.step(1);
+      if (step % 3 != 2) continue;
+      run.executor().settle();
+      EXPECT_EQ(run.store()->committed().metadata, std::to_string(step));
+      EXPECT_EQ(run.store()->committed().number, step + 2) << "the start is one";
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PinUnderSteps, testing::ValuesIn(kToyKinds), [](const auto& param) {

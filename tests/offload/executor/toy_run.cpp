@@ -234,6 +234,7 @@ std::vector<simd::AdamwStep> ToyRun::steps_of(float factor) const {
 UpdateRule ToyRun::rule() {
   UpdateRule rule = {.decide = decide};
   if (!options_.clips) rule.steps_ahead = steps_of(1.0f);
+  rule.describe = [step = step_](const StepOutcome&) { return std::to_string(step); };
   return rule;
 }
 

@@ -95,6 +95,20 @@ TEST_F(StoreTest, ACheckpointMovesNoStates) {
   EXPECT_TRUE(is_generation(store, store.pinned("checkpoint-10"), 10));
 }
 
+TEST_F(StoreTest, BeginsAnewBesideWhatItKeeps) {
+  ExtentStore store(disk_, {});
+  commit_numbered(store, 1);
+  store.pin("checkpoint-1");
+  commit_numbered(store, 2);
+  store.start_anew();
+  for (const SegmentId segment : kLasting)
+    EXPECT_FALSE(store.is_written(segment));
+  EXPECT_TRUE(is_generation(store, store.committed(), 2));
+  commit_numbered(store, 3);
+  EXPECT_TRUE(is_generation(store, store.committed(), 3));
+  EXPECT_TRUE(is_generation(store, store.pinned("checkpoint-1"), 1));
+}
+
 TEST_F(StoreTest, CommitWritesTheTableAndTheMapAlone) {
   ExtentStore store(disk_, {});
   commit_numbered(store, 1);
