@@ -237,6 +237,8 @@ void Executor::settle() {
 }
 
 void Executor::settle_gpu() {
+  // The slots of a drive lie in that memory where the device's is the host's own.
+  if (store_ && shape_.computes_on_host) await_updates();
   await_idle(kGpuQueues, {});  // updates of blocks that live there among them
 }
 
