@@ -7,10 +7,11 @@
 namespace ferry {
 namespace {
 
-/** The slots through which states pass: the drive may know them beforehand. */
-std::span<std::byte> window_of(const RunMemory& memory) {
+/** The slots through which states pass: the drive may know them beforehand. Not in a device's
+ * memory, which may be given away and be other pages afterwards. */
+std::span<std::byte> window_of(const StepShape& shape, const RunMemory& memory) {
   const std::vector<RegionId>& slots = memory.layout().state_slots;
-  if (slots.empty()) return {};  // weights alone
+  if (slots.empty() || shape.computes_on_host) return {};
   const auto slot_bytes = memory.layout().region(slots.front()).n_bytes;
   return {memory.at(slots.front()), slots.size() * static_cast<size_t>(slot_bytes)};
 }
@@ -30,7 +31,8 @@ DriveStates::DriveStates(const StepShape& shape,
   FERRY_CHECK(options.open, "states on a drive, and nobody who opens it");
   const auto fault = StoreLayout::fault_in(segments, options.n_kept);
   FERRY_CHECK(!fault, "{}", *fault);
-  Disk& disk = options.open(StoreLayout(segments, options.n_kept).n_bytes(), window_of(memory));
+  Disk& disk =
+      options.open(StoreLayout(segments, options.n_kept).n_bytes(), window_of(shape, memory));
   std::string uuid = options.uuid;
   if (uuid.empty())
     uuid = ExtentStore::create(disk, std::move(segments), options.n_kept, options.run);
