@@ -147,7 +147,7 @@ class StoredModel {
     StepShape shape =
         make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16}, request_, 1);
     choose(shape, table_, {.place = Place::host});
-    shape.state_piece_elements = 1024;
+    shape.state_piece_elements = 8192;
     shape.computes_on_host = false;
     for (int b = 0; b < shape.n_blocks(); ++b) {
       const bool has_weights = which == OnDrive::with_weights;
