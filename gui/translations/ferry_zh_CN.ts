@@ -2909,8 +2909,8 @@
         <translation>这样就放得下。</translation>
     </message>
     <message>
-        <source>NVMe dr&amp;ive</source>
-        <translation>NVMe 硬盘(&amp;I)</translation>
+        <source>NVMe drive</source>
+        <translation>NVMe 硬盘</translation>
     </message>
 </context>
 <context>

@@ -199,7 +199,7 @@ void PlanView::make_controls() {
 
 void PlanView::make_drive_fields(int row) {
   drive_ = new DriveFields;
-  auto* label = new QLabel(tr("NVMe dr&ive"));
+  auto* label = new QLabel(tr("NVMe drive"));
   label->setBuddy(drive_->path_field());
   controls_->addWidget(label, row, 0);
   controls_->addWidget(drive_, row, 1, 1, 3);
