@@ -29,6 +29,7 @@ DriveFields::DriveFields(QWidget* parent) : QWidget(parent) {
   browse_ = new QToolButton;
   browse_->setObjectName("plan_nvme_browse");
   browse_->setText(tr("Browse..."));
+  browse_->setAccessibleName(tr("Folder on an NVMe drive"));
   memory_ = new QLineEdit;
   memory_->setObjectName("plan_nvme_memory");
   memory_->setAccessibleName(tr("Space on the drives that Ferry may take"));
