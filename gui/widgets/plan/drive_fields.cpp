@@ -12,7 +12,7 @@ namespace {
 const QString kPath = QStringLiteral("nvme_path"), kMemory = QStringLiteral("nvme_memory"),
               kAuto = QStringLiteral("auto");
 
-/** What somebody types stays until it is taken. */
+/** A text that somebody types stays until it is taken. */
 void show_text(QLineEdit* field, const QString& text) {
   if (!field->hasFocus() || !field->isModified()) field->setText(text);
 }

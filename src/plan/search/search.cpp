@@ -205,7 +205,7 @@ class Searcher {
     const bool knows_drive = request_.machine && !request_.machine->nvme.empty();
     if (found_.plan && !(compares_times_ && knows_drive)) return;
     compares_times_ = compares_times_ && knows_drive;
-    // What comes nearest uses the drive.
+    // The nearest plan uses the drive.
     found_.nearest.reset();
     found_.lacking_bytes = INT64_MAX;
     try_candidates(/*uses_nvme=*/true);

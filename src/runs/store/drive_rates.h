@@ -25,7 +25,7 @@ void put_nvme(MachineProfile& profile, NvmeProfile rates);
 
 inline constexpr double kNvmeMeasured_s = 6;
 
-/** What files on the drives give, in about so many seconds; none of them stays. Up to 2 GiB are
+/** The rates of files on the drives, in about so many seconds; none of them stays. Up to 2 GiB are
  * written to each drive. Throws as check_store_directories() and lock_store_directories(), and
  * Error(does_not_fit) where there is no room. */
 NvmeProfile measure_nvme(const Directories& directories, double seconds);

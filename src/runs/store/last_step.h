@@ -18,7 +18,7 @@ struct LastStep {
   JsonReader state;  ///< the generation's text: as a checkpoint's run_state.json
 };
 
-/** What the store of the run has committed last; nothing where it holds no step, or not all of the
+/** The last step that the run's store has committed; nothing where it holds none, or not all of the
  * run. The store's files lie as find_store() says. Where they cannot be read, says so in the log,
  * and gives nothing. */
 std::optional<LastStep> last_step_of(const std::filesystem::path& run,

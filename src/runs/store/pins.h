@@ -23,7 +23,7 @@ void make_room_for_pin(const std::filesystem::path& run, ExtentStore& store);
  * Records that cannot be read name none. */
 std::vector<StorePlace> stores_named_in(const std::filesystem::path& run);
 
-/** Of the stores `before`, removes the files of those that the run names no more and does not use;
+/** Removes the files of those stores of `before` that the run names no more and does not use;
  * `own`: the uuid of the one that it uses, or empty. The last step of another store than that is
  * void: a checkpoint is later. */
 void remove_left_stores(const std::filesystem::path& run,

@@ -78,7 +78,7 @@ void load_profile(Facts& facts) {
 
 namespace {
 
-/** What was measured of drives before stays, but for those that are measured now. */
+/** Earlier rates of drives stay, but for those that are measured now. */
 void measure_drives(Facts& facts,
                     const std::optional<MachineProfile>& kept,
                     const std::string& seconds) {
