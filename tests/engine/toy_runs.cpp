@@ -13,6 +13,7 @@
 #include "models/bert/bert_table.h"
 #include "models/family.h"
 #include "offload/nvme/open_disk.h"
+#include "simd/kernels.h"
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/state/weights.h"
@@ -162,7 +163,13 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                                             : 3 * layer < 2 * n ? Activations::selective
                                                                 : Activations::keep;
   }
-  shape.state_piece_elements = 16 << 10;  // several pieces a block
+  // Several pieces a block, and no more of all blocks than a store takes.
+  constexpr int64_t kPiece = 16 << 10, kPiecesOfLargest = 12;
+  int64_t n_largest = 0;
+  for (const BlockShape& block : shape.blocks)
+    n_largest = std::max(n_largest, block.n_trained_elements);
+  shape.state_piece_elements =
+      std::max(kPiece, round_up(n_largest / kPiecesOfLargest, simd::kNormChunk));
   Layout layout = make_layout(shape);
   SessionOptions options;
   std::unique_ptr<FileDisk> disk;  // outlives the session

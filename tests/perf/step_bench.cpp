@@ -15,6 +15,8 @@
 // is told then, not their median. --layers N: so many of the shape's layers, to time one of them
 // where all do not fit. --freeze PATTERNS: parameters that are not trained, as the option freeze of
 // a run names them. --attention flash|memory_efficient takes another backend than training would.
+// --nvme-path DIR: states, and weights where the plan says so, may live in a file there, which is
+// gone afterwards; --placement nvme puts all states there.
 // --force on: where the planner refuses, the plan that takes least GPU memory runs all the same, on
 // the memory that is really there. Threads follow the affinity mask (taskset), the CPU kernels'
 // instructions FERRY_SIMD.
@@ -26,14 +28,17 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "models/bert/bert_table.h"
 #include "models/decoder/decoder_table.h"
+#include "offload/nvme/open_disk.h"
 #include "simd/level.h"
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
@@ -41,6 +46,7 @@
 #include "src/engine/model_runner.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
+#include "src/plan/nvme_need.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
@@ -63,7 +69,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
       {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
       {"master", "fp32"},      {"host-memory", "0"},  {"layers", "0"},
-      {"freeze", ""}};
+      {"freeze", ""},          {"nvme-path", ""}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
     if (i + 1 == argc)
@@ -201,7 +207,8 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
         segments.set_param(block, param.offset + at, {from, static_cast<size_t>(n)});
       }
   };
-  // Blocks on the GPU go through the device, one after the other.
+  // Blocks on the GPU go through the device, and those on a drive through its window, one after the
+  // other.
   std::atomic<int> next_block{0};
   const auto fill_those_on = [&](Place place) {
     for (int block; (block = next_block++) < shape.n_blocks();)
@@ -212,8 +219,10 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
     for (int t = 0; t < std::min(8, n_usable_threads()); ++t)
       threads.emplace_back([&] { fill_those_on(Place::host); });
   }
-  next_block = 0;
-  fill_those_on(Place::device);
+  for (const Place place : {Place::device, Place::nvme}) {
+    next_block = 0;
+    fill_those_on(place);
+  }
 }
 
 /** The plan that takes least GPU memory, to within 4 MiB, and which the planner refused. */
@@ -339,7 +348,11 @@ int run(int argc, char** argv) {
   using MaybePlace = std::optional<Place>;
   const std::map<std::string, MaybePlace> places = {
       {"auto", std::nullopt}, {"gpu", Place::device}, {"host", Place::host}};
-  request.placement = value_of(args, "placement", places);
+  std::map<std::string, MaybePlace> state_places = places;
+  const std::filesystem::path drive = args["nvme-path"];
+  request.has_nvme = !drive.empty();
+  if (request.has_nvme) state_places["nvme"] = Place::nvme;
+  request.placement = value_of(args, "placement", state_places);
   request.activations = value_of<std::optional<Activations>>(args, "activations",
                                                              {{"auto", std::nullopt},
                                                               {"keep", Activations::keep},
@@ -396,6 +409,15 @@ int run(int argc, char** argv) {
   session_options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
   session_options.optimizer.max_grad_norm = clip;
   session_options.optimizer.loss_scaling = options.compute == DType::f16;
+  std::unique_ptr<FileDisk> disk;
+  session_options.describe = [](const SessionState&, const StepReport*) { return std::string(); };
+  session_options.drive = {.open = [&](int64_t n_bytes, std::span<std::byte> window) -> Disk& {
+                             const std::filesystem::path file = drive / "step_bench.states";
+                             disk = open_disk({file}, n_bytes, {.window = window});
+                             std::filesystem::remove(file);  // gone, however this process ends
+                             return *disk;
+                           },
+                           .run = "step_bench"};
   Session session(model, plan.shape, plan.layout, plan.largest, session_options);
   fill_weights(model, plan.shape, session.segments());
 
@@ -470,6 +492,14 @@ int run(int argc, char** argv) {
   out["first_loss"] = first_loss;
   out["loss"] = report.loss;
   out["grad_norm"] = report.grad_norm;
+  if (disk) {
+    const NvmeNeed need = nvme_need_of(plan.shape, request.n_nvme_copies);
+    out["nvme_transport"] = disk->transport();
+    out["nvme_read_bytes"] = need.read_bytes;
+    out["nvme_written_bytes"] = need.written_bytes;
+    out["nvme_store_bytes"] = need.store_bytes;
+    out["nvme_window_bytes"] = need.window_bytes;
+  }
   out["planned_gpu_bytes"] = plan.layout.n_bytes[0];
   out["planned_host_bytes"] = plan.layout.n_bytes[1];
   out["context_bytes"] = context_bytes;

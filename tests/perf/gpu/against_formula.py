@@ -26,6 +26,11 @@ parameters are copied to the GPU in both passes, but have no gradients that are 
 computing is timed in freeze the same. Blocks before the first trained one have no backward, and are copied once. Exits 1 where a
 step takes longer than formula / bar, or a case fails.
 
+Cases whose states live on a drive (nvme-1g, nvme-3g) have one more resource, beside the CPU's update: the bytes that a step reads
+and writes at the rates of `ferry bench disk` in the same directory, right before the steps and right after them, the mean of
+both. Reads and writes at once go at the rate of both together. The same steps with states in host memory run beside them: a case
+fails where their loss and norm have other bits.
+
 --device, --shape, --dtype, --batch, --length and --gpu-memory replace the case's; with --device cpu it only shows that all
 parts work. --profile: the planner takes this machine profile, that of other steps which are to have the same plan, not the one
 that is measured here.
@@ -70,6 +75,7 @@ class Case:
     limit_s: int = 60
     freeze: str = ""  # patterns, as in the option of a run
     learns: bool = False  # the loss of the rows, the same in each step, has to fall
+    twin_steps: bool = True  # with states on a drive: the same steps with states in host memory run, too
 
 
 STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activations="recompute", reference_layers=4)
@@ -79,6 +85,9 @@ GPT2 = Case(shape="gpt2-13g", gpu_memory="11GiB", host_memory="118GiB", placemen
 # Of the matrices only the last one of each layer is trained, and the norms are.
 FROZEN = Case(shape="llama-3g", batch=8, length=1024, gpu_memory="11GiB", placement="auto", activations="recompute", reference_layers=4,
               freeze="model.embed_tokens.*,*.self_attn.*,*.mlp.gate_proj.*,*.mlp.up_proj.*,lm_head.*")
+# Llama's layers, 1,002 M parameters; all states on the drive, at 12 bytes a parameter twice.
+NVME = Case(shape="llama-3g", layers=8, batch=8, length=1024, gpu_memory="11GiB", placement="nvme", activations="recompute", steps=6,
+            limit_s=240)
 CASES = {
     # A desktop with a Turing card: six cores with AVX2, fp16 with loss scaling, no flash attention.
     "consumer-host": Case(dtype="fp16", attention="memory_efficient", cores=6, simd="avx2"),
@@ -90,6 +99,9 @@ CASES = {
     "frozen-filled": FROZEN,
     "gpt2-13g-32": GPT2,
     "gpt2-13g-8": replace(GPT2, batch=8),
+    "nvme-1g": NVME,
+    # 3.0 G parameters: two generations of states of 8 bytes each take 48 GB.
+    "nvme-3g": replace(NVME, layers=0, reference_layers=4, optim="adamw_bf16", steps=3),
     # Beside steps of compare.py, which leave the plan to the planner: the same plan only comes of asking for the same.
     "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="auto", micro=0, order="auto"),
 }
@@ -102,6 +114,7 @@ LOSS_SCALE_STEPS = 6  # more, in which fp16's scale comes down to what overflows
 TRACED = 3  # step_bench traces its last three
 BENCH_S = 10
 ADAMW_BENCH_S = 6
+DISK_BENCH_S = 12
 BENCH_LIMIT_S = 60
 
 
@@ -126,8 +139,8 @@ def chosen_cores(n):
 class Runner:
     """Commands under the case's emulation; each has a limit, its output goes to a log."""
 
-    def __init__(self, build, logs, planned_with=None):
-        self.build, self.logs, self.planned_with = build, logs, planned_with
+    def __init__(self, build, logs, planned_with=None, drive=None):
+        self.build, self.logs, self.planned_with, self.drive = build, logs, planned_with, drive or logs
         self.rates = {}
 
     def run(self, case, name, command, limit_s):
@@ -179,6 +192,19 @@ class Runner:
         rate = max(json.loads(said)["profile"]["host"]["adamw"], key=lambda rate: rate["threads"])
         return {"adamw": rate["alone"], "adamw_beside_copies": rate.get("beside_copies") or rate["alone"]}
 
+    def drive_rates(self, case, name):
+        """Bytes per second as it is now: read and written alone, and each of both at once."""
+        said = self.run(case, name, [self.build / "src/cli/ferry", "bench", "disk", "--directory", self.drive, "--seconds", DISK_BENCH_S,
+                                     "--json"], BENCH_LIMIT_S)
+        return {pattern["pattern"]: pattern["bytes_per_s"] for pattern in json.loads(said)["patterns"]}
+
+    def tell_planner(self, case, drive):
+        """Puts a drive's rates in the profile that the planner takes."""
+        file = self.profile_file(case)
+        profile = json.loads(file.read_text())
+        profile["nvme"] = [{"source": "measured", **{f"{name}_bytes_per_s": rate for name, rate in drive.items()}}]
+        file.write_text(json.dumps(profile))
+
     def steps(self, case, name, n_steps):
         warm_up = WARM_UP + (LOSS_SCALE_STEPS if case.dtype == "fp16" else 0)
         trace = self.logs / f"{name}.trace.json"
@@ -188,6 +214,8 @@ class Runner:
             command += [f"--{option}", getattr(case, option)]
         command += ["--micro", case.batch if case.micro is None else case.micro, "--gpu-memory", case.gpu_memory,
                     "--host-memory", case.host_memory, "--profile", self.planned_with or self.profile_file(case)]
+        if case.placement == "nvme":
+            command += ["--nvme-path", self.drive]
         result = objects(self.run(case, name, command, case.limit_s))[-1]
         if result["n_micro"] != 1:
             raise Failed(f"{name}: {result['n_micro']} micro-batches; the formula is that of one")
@@ -201,6 +229,7 @@ class Runner:
         return result, events
 
 
+SAME = ("first_loss", "loss", "grad_norm")  # wherever bytes live
 HOST_QUEUE = 3  # its number in a trace
 
 
@@ -259,7 +288,17 @@ def bytes_of_update(case):
 
 
 def host_params(blocks, which="trained"):
-    return sum(block[which] for block in blocks if block["place"] == "host")
+    """Those that the CPU updates: their states live in host memory or on a drive."""
+    return sum(block[which] for block in blocks if block["place"] in ("host", "nvme"))
+
+
+def drive_ms(result, rates):
+    """Milliseconds that a step's bytes take on its drive; 0 where nothing lives there."""
+    read, written = result.get("nvme_read_bytes", 0), result.get("nvme_written_bytes", 0)
+    if not read + written:
+        return 0.0
+    both = min(read, written)
+    return 1e3 * (both / rates["mixed"] + (read - both) / rates["read"] + (written - both) / rates["write"])
 
 
 def rate_in_place(case, result):
@@ -269,8 +308,8 @@ def rate_in_place(case, result):
     return params * bytes_of_update(case) / ADAMW_BYTES / result["update_alone_ms"] * 1e3 if params else None
 
 
-def formula(case, blocks, times, rates):
-    """Milliseconds. `rates["adamw"]` alone, less what copies take from it while they run."""
+def formula(case, blocks, times, rates, drive=0.0):
+    """Milliseconds. `rates["adamw"]` alone, less what copies take from it while they run. drive: milliseconds of the drive."""
     wide = case.dtype == "fp32"  # weights are the master, gradients as wide
     weight_bytes = 4 if wide else 2
     update_bytes = bytes_of_update(case)
@@ -296,13 +335,13 @@ def formula(case, blocks, times, rates):
         phases = [max(backward, copy_ms(in_backward, "h2d_beside_d2h"), sent)]
 
         def whole(update):
-            return phases[0] + max(forward, update, fetched)
+            return phases[0] + max(forward, update, fetched, drive)
     else:
         fetched = copy_ms(in_forward + in_backward, "h2d_beside_d2h")
         update = update_ms(params, max(fetched, sent), 1)
 
         def whole(update):
-            return max(forward + backward, fetched, sent, update)
+            return max(forward + backward, fetched, sent, update, drive)
 
     edges = 0.0
     if params:
@@ -320,15 +359,27 @@ def formula(case, blocks, times, rates):
 def measure(runner, name, case):
     start = time.monotonic()
     rates = runner.rates_of(case)
+    on_drive = case.placement == "nvme"
     before = runner.adamw_rates(case, f"{name}-before")
+    if on_drive:
+        before_drive = runner.drive_rates(case, f"{name}-drive-before")
+        runner.tell_planner(case, before_drive)
     result, events = runner.steps(case, name, case.steps)
     after = runner.adamw_rates(case, f"{name}-after")
+    drive = {}
+    if on_drive:
+        after_drive = runner.drive_rates(case, f"{name}-drive-after")
+        drive = {key: (before_drive[key] + after_drive[key]) / 2 for key in before_drive}
+        if case.twin_steps:
+            twin, _ = runner.steps(replace(case, placement="host"), f"{name}-host", case.steps)
+            if [result[key] for key in SAME] != [twin[key] for key in SAME]:
+                raise Failed(f"{name}: {[result[key] for key in SAME]} with states on the drive, {[twin[key] for key in SAME]} in memory")
     rates = dict(rates, before=before["adamw"], after=after["adamw"], in_place=rate_in_place(case, result),
                  **{key: (before[key] + after[key]) / 2 for key in before})
     blocks, recomputed = result["blocks"], recomputed_blocks(events)
     reference, timed = runner.steps(reference_of(case, recomputed), f"{name}-resident", REFERENCE_STEPS)
     times = compute_times(blocks, recomputed, reference["blocks"], timed)
-    said = formula(case, blocks, times, rates)
+    said = formula(case, blocks, times, rates, drive_ms(result, drive))
     return {
         "case": name,
         **{key: result[key] for key in ("why", "attention_backend", "simd", "n_workers")},
@@ -340,6 +391,10 @@ def measure(runner, name, case):
         "rates": {key: None if value == float("inf") else value for key, value in rates.items()},
         **times,
         **said,
+        **({"drive_rates": drive, "drive_ms": drive_ms(result, drive),
+            "drive_measured_ms": {queue: result[f"{queue}_busy_ms"] for queue in ("nvme_read", "nvme_write")},
+            **{key: result[key] for key in ("nvme_read_bytes", "nvme_written_bytes", "nvme_store_bytes", "nvme_window_bytes",
+                                            "nvme_transport", "planned_host_bytes")}} if on_drive else {}),
         "cpu_update_measured_ms": milliseconds(events, "update", HOST_QUEUE),
         **{key: result[key] for key in ("step_ms", "samples_per_s", "first_loss", "loss", "host_bytes_max", "driver_bytes_max")},
         "ratio": said["formula_ms"] / result["step_ms"],
@@ -364,6 +419,14 @@ def show(row, bar):
     print(f"\n  forward {row['forward_ms']:.1f} ms, backward {row['backward_ms']:.1f} (of {row['compute_from']}), AdamW on the GPU "
           f"{row['gpu_update_ms']:.1f}, on the CPU {row['cpu_update_ms']:.1f} ({row['cpu_update_alone_ms']:.1f} with nothing beside it; "
           f"in the steps {row['cpu_update_measured_ms']:.1f})")
+    if "drive_rates" in row:
+        drive = row["drive_rates"]
+        busy = row["drive_measured_ms"]
+        print(f"  drive {drive['read'] / 1e9:.2f} GB/s read, {drive['write'] / 1e9:.2f} written, {drive['mixed'] / 1e9:.2f} each of both at "
+              f"once ({row['nvme_transport']}); a step reads {row['nvme_read_bytes'] / 1e9:.2f} GB and writes "
+              f"{row['nvme_written_bytes'] / 1e9:.2f}: {row['drive_ms']:.0f} ms (busy in the steps: reading {busy['nvme_read']:.0f}, writing "
+              f"{busy['nvme_write']:.0f}); window {row['nvme_window_bytes'] / 2**20:.0f} MiB, planned in host memory "
+              f"{row['planned_host_bytes'] / 2**30:.2f} GiB")
     print(f"  {row['samples_per_s']:.1f} samples/s; loss {row['first_loss']:.3f}, {row['loss']:.3f}; driver "
           f"{row['driver_bytes_max'] / 2**30:.2f} GiB, host {row['host_bytes_max'] / 2**30:.2f} GiB")
     print(f"  formula {row['formula_ms']:.1f} ms, step {row['step_ms']:.1f} ms: {row['ratio']:.2f}{'' if row['ratio'] >= bar else ' !'}"
@@ -378,6 +441,7 @@ def main():
     parser.add_argument("--bar", type=float, default=0.9)
     parser.add_argument("--logs", type=Path, help="where outputs and traces are kept")
     parser.add_argument("--profile", type=Path, help="of the machine, for the planner")
+    parser.add_argument("--nvme-path", type=Path, help="a directory on the drive that takes states; the logs' by itself")
     for option in ("device", "shape", "dtype", "attention", "gpu_memory"):
         parser.add_argument(f"--{option.replace('_', '-')}")
     for option in ("batch", "length", "cores"):
@@ -394,7 +458,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         logs = arguments.logs or Path(scratch)
         logs.mkdir(parents=True, exist_ok=True)
-        runner = Runner(arguments.build, logs, arguments.profile)
+        runner = Runner(arguments.build, logs, arguments.profile, arguments.nvme_path)
         for name in names:
             try:
                 row = measure(runner, name, replace(CASES[name], **replaced))

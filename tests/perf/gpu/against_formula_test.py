@@ -54,6 +54,17 @@ def resident(blocks, n):
 
 
 class Formula(unittest.TestCase):
+    def test_a_drive_is_one_more_resource_beside_the_update(self):
+        rates = {"read": 2e9, "write": 3e9, "mixed": 1e9}
+        self.assertEqual(against_formula.drive_ms({}, rates), 0)
+        # 2 GB each way at once, and 1 GB more is read alone.
+        moved = against_formula.drive_ms({"nvme_read_bytes": 3_000_000_000, "nvme_written_bytes": 2_000_000_000}, rates)
+        self.assertAlmostEqual(moved, 2000 + 500)
+        on_drive = [dict(block, place="nvme") for block in HOST]
+        in_memory, paced = formula(Case(), HOST, TIMES, RATES), formula(Case(), on_drive, TIMES, RATES, moved)
+        self.assertEqual(paced["cpu_update_ms"], in_memory["cpu_update_ms"])
+        self.assertAlmostEqual(paced["formula_ms"], 60 + moved + paced["edges_ms"])
+
     def test_clipping_hides_the_update_under_the_forward_only(self):
         said = formula(Case(), HOST, TIMES, RATES)
         # Copies to the GPU take 10 ms, in which AdamW does 0.775 of what it does alone: 100 + 10 * 0.225.

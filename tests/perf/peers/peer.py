@@ -73,6 +73,7 @@ def parser_of_words():
     parser.add_argument("--tuned", action="store_true",
                         help="fsdp2: prefetched layers, weights kept for backward, a plain optimizer")
     parser.add_argument("--preset", choices=sorted(zero.PRESETS), help="deepspeed: settings of its experts")
+    parser.add_argument("--nvme-path", metavar="DIR", help="deepspeed3: where --preset llama-nvme keeps its states")
     parser.add_argument("--deepspeed", metavar="DIR", help="where pip put that version with --target")
     parser.add_argument("--stream", action="store_true",
                         help="byhand: layers' weights in host memory, fetched one ahead")
@@ -106,6 +107,7 @@ def arguments(words=None):
         (args.budget is not None and (args.checkpoint or args.checkpoint_layers),
          "--budget takes the place of --checkpoint"),
         (args.checkpoint and args.checkpoint_layers, "--checkpoint or --checkpoint-layers, not both"),
+        (bool(args.nvme_path) != (args.preset == "llama-nvme"), "--preset llama-nvme and --nvme-path go together"),
         (args.batch % (args.micro or args.batch), "--micro divides --batch")]
     for is_wrong, why in wrong:
         if is_wrong:

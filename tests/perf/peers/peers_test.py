@@ -79,9 +79,17 @@ class Words(unittest.TestCase):
                            ("--engine plain --model tiny --compile --budget 0.8 --checkpoint", "takes the place of"),
                            ("--engine fsdp2 --model tiny --compile whole", "--compile whole is for"),
                            ("--engine plain --model tiny --graph --lengths f", "--graph is for rows of one length"),
+                           ("--engine deepspeed3 --model tiny-llama --preset llama-nvme", "--nvme-path go together"),
                            ("--engine plain --model tiny --micro 3", "--micro divides --batch")]:
             self.assertIn(why, refusal_of(f"{words} --batch 4"), words)
         self.assertEqual(refusal_of("--engine byhand --model tiny --batch 4 --stream"), "")
+
+    def test_states_on_a_drive_go_where_they_are_told_to(self):
+        parsed = peer.arguments("--engine deepspeed3 --model tiny-llama --batch 4 --preset llama-nvme --nvme-path /mnt/drive".split())
+        config = zero.config_of(parsed, 3, True, (0, 19))
+        self.assertEqual(config["zero_optimization"]["offload_optimizer"]["nvme_path"], "/mnt/drive")
+        self.assertEqual(config["zero_optimization"]["offload_param"], zero.PINNED)
+        self.assertEqual(config["aio"], zero.AIO)
 
     def test_a_preset_is_of_its_stage(self):
         self.assertEqual(zero.zero_of(3, "bert", False)["leaf_module"]["classes"], [zero.LAYERS[False]])

@@ -7,7 +7,7 @@ import packed
 
 SHAPES = {  # width, layers, heads, ffn
     "bert-large": (1024, 24, 16, 4096), "tiny": (64, 2, 2, 128),
-    "llama-3g": (3072, 28, 24, 8192), "tiny-llama": (64, 2, 4, 128)}
+    "llama-3g": (3072, 28, 24, 8192), "llama-1g": (3072, 8, 24, 8192), "tiny-llama": (64, 2, 4, 128)}
 GIB = 2**30
 
 

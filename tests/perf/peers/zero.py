@@ -20,6 +20,8 @@ LLAMA3 = {"memory_efficient_linear": False, "reduce_bucket_size": 100_000_000,
           "stage3_prefetch_bucket_size": 100_000_000, "stage3_param_persistence_threshold": 30_720,
           "sub_group_size": 200_000_000, "stage3_max_live_parameters": 2_000_000_000,
           "stage3_max_reuse_distance": 2_000_000_000}
+# Requests of 1 MiB, as many under way as Ferry has.
+AIO = {"block_size": 1 << 20, "queue_depth": 16, "intra_op_parallelism": 4, "single_submit": False, "overlap_events": True}
 # Beside what zero_of sets for each stage. leaf: the model's layers are fetched whole.
 PRESETS = {
     "plain": {},
@@ -36,6 +38,10 @@ PRESETS = {
                        "stage3_param_persistence_threshold": 30_720}},
     "llama-twin": {3: {**LLAMA3, "leaf": True, "offload_optimizer": {**PINNED, "ratio": 0.92},
                        "sub_group_size": 100_000_000, "stage3_max_live_parameters": 500_000_000}},
+    # States on a drive, in the directory of --nvme-path; weights and gradients in host memory.
+    "llama-nvme": {3: {**LLAMA3, "leaf": True, "sub_group_size": 100_000_000,
+                       "offload_optimizer": {"device": "nvme", "pin_memory": True, "buffer_count": 5,
+                                             "pipeline_read": True, "pipeline_write": True}}},
     # Approximate: all but the largest gradients come up to four steps late.
     "zenflow-bert": {2: {"reduce_bucket_size": 100_000_000, "zenflow": ZENFLOW}},
     "zenflow-llama": {2: {"reduce_bucket_size": 100_000_000, "zenflow": {**ZENFLOW, "topk_ratio": 0.03}}},
@@ -61,6 +67,10 @@ def config_of(args, stage, causal, version):
               "zero_optimization": zero_of(stage, args.preset, causal)}
     if args.dtype == "bf16" and version >= (0, 19):
         config["bf16"]["check_grad_overflow"] = False
+    states = config["zero_optimization"]["offload_optimizer"]
+    if states["device"] == "nvme":
+        config["zero_optimization"]["offload_optimizer"] = {**states, "nvme_path": args.nvme_path}
+        config["aio"] = AIO
     if "zenflow" in config["zero_optimization"]:  # which makes its optimizer itself
         config["optimizer"] = {"type": "AdamW", "params": {"lr": LR}}
         config["zero_allow_untested_optimizer"] = True
