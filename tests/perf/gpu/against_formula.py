@@ -114,7 +114,8 @@ LOSS_SCALE_STEPS = 6  # more, in which fp16's scale comes down to what overflows
 TRACED = 3  # step_bench traces its last three
 BENCH_S = 10
 ADAMW_BENCH_S = 6
-DISK_BENCH_S = 12
+DISK_BENCH_S = 16
+DISK_BENCH_FILE = "8GiB"  # a small one lies in what the machine below keeps of a virtual disk
 BENCH_LIMIT_S = 60
 
 
@@ -195,8 +196,9 @@ class Runner:
     def drive_rates(self, case, name):
         """Bytes per second as it is now: read and written alone, and each of both at once."""
         said = self.run(case, name, [self.build / "src/cli/ferry", "bench", "disk", "--directory", self.drive, "--seconds", DISK_BENCH_S,
-                                     "--json"], BENCH_LIMIT_S)
-        return {pattern["pattern"]: pattern["bytes_per_s"] for pattern in json.loads(said)["patterns"]}
+                                     "--file-bytes", DISK_BENCH_FILE, "--json"], BENCH_LIMIT_S)
+        rates = {pattern["pattern"]: pattern["bytes_per_s"] for pattern in json.loads(said)["patterns"]}
+        return {**rates, "mixed": rates["mixed"] / 2}
 
     def tell_planner(self, case, drive):
         """Puts a drive's rates in the profile that the planner takes."""
@@ -255,7 +257,8 @@ def recomputed_blocks(events):
 
 def reference_of(case, recomputes):
     """The case of steps with all on the GPU, which no copy and no CPU update is in."""
-    return replace(case, placement="gpu", gpu_memory="0", host_memory="0", micro=case.batch, order="horizontal", layers=case.reference_layers,
+    return replace(case, placement="gpu", gpu_memory="0", host_memory="0", micro=case.batch, order="horizontal",
+                   layers=case.reference_layers or case.layers,
                    activations="recompute" if recomputes else "keep", learns=False)
 
 
