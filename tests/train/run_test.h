@@ -66,6 +66,23 @@ class RunTest : public ::testing::Test {
     outcome.err = text_of(root_ / (prefix + "err"));
     return outcome;
   }
+  static bool has_ended_within(pid_t child, std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    do {
+      siginfo_t info{};
+      ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+      if (info.si_pid == child) return true;
+      std::this_thread::sleep_for(5ms);
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+  }
+  /** As wait_for, but it fails where the process does not end by itself. */
+  static Outcome await_end(pid_t child, const std::string& prefix = "") {
+    if (has_ended_within(child, 120s)) return wait_for(child, prefix);
+    ADD_FAILURE() << "it hangs for ever";
+    ::kill(child, SIGKILL);
+    return wait_for(child, prefix);
+  }
   static Outcome ferry(const std::vector<std::string>& arguments, const std::string& prefix = "") {
     return wait_for(start(arguments, prefix), prefix);
   }

@@ -10,7 +10,8 @@ namespace ferry::test {
 
 pid_t start_ferry(const std::filesystem::path& root,
                   std::vector<std::string> arguments,
-                  const std::string& prefix) {
+                  const std::string& prefix,
+                  const std::function<void()>& first) {
   const pid_t child = fork();
   if (child != 0) return child;
   arguments.insert(arguments.begin(), FERRY_BINARY);
@@ -24,6 +25,7 @@ pid_t start_ferry(const std::filesystem::path& root,
   if (chdir(root.c_str()) != 0) _exit(126);
   for (auto [name, target] : {std::pair{"out", 1}, {"err", 2}})
     dup2(open((prefix + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), target);
+  if (first) first();
   execv(FERRY_BINARY, pointers.data());
   _exit(127);
 }

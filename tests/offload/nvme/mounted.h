@@ -40,7 +40,10 @@ class MountedImage {
  public:
   MountedImage(const std::filesystem::path& image, std::filesystem::path at) : at_(std::move(at)) {
     std::filesystem::create_directory(at_);
-    is_mounted_ = runs("mount -o loop '" + image.string() + "' '" + at_.string() + "'");
+    // Past the page cache, so that what is read comes from the image each time.
+    is_mounted_ = runs("d=$(losetup --find --show --direct-io=on '" + image.string() +
+                       "') || d=$(losetup --find --show '" + image.string() + "') && { mount $d '" +
+                       at_.string() + "'; r=$?; losetup --detach $d; [ $r = 0 ]; }");
   }
   ~MountedImage() {
     if (is_mounted_ && !runs("umount '" + at_.string() + "'")) ::umount2(at_.c_str(), MNT_DETACH);
@@ -52,13 +55,14 @@ class MountedImage {
 
   /** False where it cannot be made. */
   static bool make(const std::filesystem::path& image, int mib) {
-    return runs("PATH=$PATH:/sbin:/usr/sbin; truncate -s " + std::to_string(mib) + "M '" +
-                image.string() + "' && mkfs.ext4 -q '" + image.string() + "'");
+    return runs("truncate -s " + std::to_string(mib) + "M '" + image.string() +
+                "' && mkfs.ext4 -q '" + image.string() + "'");
   }
 
  private:
   static bool runs(const std::string& command) {
-    return std::system(("{ " + command + "; } >/dev/null 2>&1").c_str()) == 0;
+    return std::system(
+               ("PATH=$PATH:/sbin:/usr/sbin; { " + command + "; } >/dev/null 2>&1").c_str()) == 0;
   }
 
   std::filesystem::path at_;

@@ -24,19 +24,6 @@ class Hangs : public RunTest {
       ::unsetenv(name);
     return child;
   }
-  /** As wait_for, but -1000 as status where it does not end by itself. */
-  static Outcome await_end(pid_t child, const std::string& prefix) {
-    const auto end = std::chrono::steady_clock::now() + 120s;
-    while (std::chrono::steady_clock::now() < end) {
-      siginfo_t info{};
-      ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
-      if (info.si_pid == child) return wait_for(child, prefix);
-      std::this_thread::sleep_for(5ms);
-    }
-    ADD_FAILURE() << "it hangs for ever";
-    ::kill(child, SIGKILL);
-    return wait_for(child, prefix);
-  }
 };
 
 TEST_F(Hangs, ADiskThatNeverAnswersEndsTheRunAndItGoesOn) {
