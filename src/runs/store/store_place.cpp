@@ -104,12 +104,6 @@ bool has_any(const StorePlace& place, const std::vector<fs::path>& directories) 
   });
 }
 
-bool is_where_it_was(const StorePlace& place) {
-  return is_store(place.files.front().path, place.uuid) &&
-         std::ranges::all_of(place.files,
-                             [](const StorePlace::File& file) { return is_there(file.path); });
-}
-
 std::optional<StoreIdentity> identity_in(std::span<const std::byte> area) {
   try {
     return decode_superblock(area).identity;
@@ -119,6 +113,12 @@ std::optional<StoreIdentity> identity_in(std::span<const std::byte> area) {
 }
 
 }  // namespace
+
+bool is_where_it_was(const StorePlace& place) {
+  return is_store(place.files.front().path, place.uuid) &&
+         std::ranges::all_of(place.files,
+                             [](const StorePlace::File& file) { return is_there(file.path); });
+}
 
 std::optional<StoreIdentity> store_in(const fs::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

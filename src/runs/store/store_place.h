@@ -46,6 +46,10 @@ StorePlace find_store(const StorePlace& place,
  * does, or its head is damaged. Throws Error(machine) where the file cannot be read. */
 std::optional<StoreIdentity> store_in(const std::filesystem::path& file);
 
+/** False where its files were moved or removed: who opens the store now does not find it. Throws as
+ * store_in(). */
+bool is_where_it_was(const StorePlace& place);
+
 /** The store of a run; nothing where all its states lie in memory. Throws Error(data). */
 std::optional<StorePlace> store_place_of(const std::filesystem::path& run);
 

@@ -156,6 +156,21 @@ void CheckpointSaver::keep_failure(const std::function<void()>& work) {
   }
 }
 
+/** Files that were removed or moved go with this process, and so would what is pinned there. */
+void CheckpointSaver::look_for_store() {
+  std::string why = "they were moved or removed";
+  try {
+    if (!store_ || runs::is_where_it_was(job_.store)) return;
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  store_ = nullptr;
+  log_line(fmt::format(
+      "the states on the drive are not in '{}' any more ({}): training goes on with the open "
+      "files, checkpoints hold all states themselves from now on, and earlier ones need the files",
+      job_.store.files.front().path.string(), why));
+}
+
 void CheckpointSaver::pin() {
   runs::make_room_for_pin(run_, *store_);
   const std::string name = runs::name_of_pin(writing_->outcome.step, *store_);
@@ -192,6 +207,7 @@ void CheckpointSaver::write_files() {
 
 void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   session_.executor().await_saving();
+  look_for_store();
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;

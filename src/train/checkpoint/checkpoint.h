@@ -61,6 +61,7 @@ class CheckpointSaver {
  private:
   struct Writing;
   void keep_failure(const std::function<void()>& work);
+  void look_for_store();
   void pin();
   void write_files();
   void unpin_removed();
@@ -70,7 +71,8 @@ class CheckpointSaver {
   const Job& job_;
   std::filesystem::path run_;
   std::function<void()> before_end_;
-  ExtentStore* store_;  ///< that checkpoints pin generations of; null: they hold all themselves
+  /** Checkpoints pin generations of it. Null: they hold all themselves. */
+  ExtentStore* store_;
   WriteBehind behind_;
   std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
