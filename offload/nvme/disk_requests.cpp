@@ -117,7 +117,11 @@ void DiskRequests::wait(DiskTicket ticket) {
   const Request outcome = request;
   ++request.generation;  // the ticket is used up
   // Where its pieces may still come back, its place stays taken.
-  if (!outcome.has_ended()) fail(outcome, lost_code_, next_place(outcome));
+  if (!outcome.has_ended())
+    fail(outcome, lost_code_,
+         outcome.operation == DiskOperation::flush
+             ? next_place(outcome)
+             : stripes_.find(outcome.offset_bytes, outcome.n_bytes));
   free_requests_.push_back(i);
   if (outcome.code != 0) fail(outcome, outcome.code, outcome.failed);
 }

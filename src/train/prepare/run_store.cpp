@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/movement.h"
 #include "src/base/print.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/nvme.h"
@@ -85,7 +86,8 @@ DriveOptions RunStore::options(const Job& job) {
 
 Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> window) {
   const NvmeSettings settings = nvme_settings(job.config);
-  const DiskOptions disk = {.window = window};
+  DiskOptions disk = {.window = window};
+  disk.deadline = std::min(disk.deadline, hang_patience());
   if (place_)
     return files_.emplace(runs::StoreFiles::open(*place_, settings.directories, disk)).disk();
   runs::StoreNeed need = {.n_kept = n_kept_, .n_bytes = n_bytes};
