@@ -71,7 +71,8 @@ class ServedFile {
   /** Returns when all of its threads stand still. */
   void stop() {
     ::kill(server_, SIGSTOP);
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(server_) + "/task"))
+    for (const auto& thread :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(server_) + "/task"))
       while (state_of(thread.path()) != 'T')
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
