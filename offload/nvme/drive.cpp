@@ -39,10 +39,7 @@ std::string uuid_by_kernel(const fs::path& path) {
   const auto& b = uuid.bytes;
   if (uuid.n_bytes != b.size() || std::all_of(b.begin(), b.end(), [](auto x) { return x == 0; }))
     return {};
-  std::string text;
-  for (size_t i = 0; i < b.size(); ++i)
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-  return text;
+  return uuid_text(b);
 }
 
 /** The link that udev made for the device; empty where there is none. */
@@ -85,6 +82,13 @@ constexpr Kind kNetwork[] = {
 constexpr uint32_t kMemory[] = {TMPFS_MAGIC, RAMFS_MAGIC};
 
 }  // namespace
+
+std::string uuid_text(std::span<const uint8_t, 16> bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+  return text;
+}
 
 std::string drive_id_of(const fs::path& path) {
   const struct statfs found = look_at(path);

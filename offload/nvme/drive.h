@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,9 @@ namespace ferry {
  * mount point: its UUID and the number that statfs gives, in one word. Throws
  * Error(machine) where there is no such path. */
 std::string drive_id_of(const std::filesystem::path& path);
+
+/** "01234567-89ab-cdef-0123-456789abcdef" */
+std::string uuid_text(std::span<const uint8_t, 16> bytes);
 
 /** True where `path` lies on the drive of `id`. drive_id_of() gave that, maybe under another
  * kernel.

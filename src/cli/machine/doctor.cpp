@@ -174,6 +174,8 @@ void print_facts(const Facts& facts, const term::Terminal& terminal) {
   if (facts.profile)
     for (const auto& [name, figures] : profile_summary(*facts.profile))
       table.add_row({name, figures});
+  for (const auto& [name, health] : facts.wear.drives)
+    table.add_row({"drive", health_text(name, health)});
   table.add_row({"trainer", facts.trainer ? facts.trainer->string() : "not found"});
   table.add_row({"presets", fmt::format("{}, {} of them made for no more than this machine: ferry "
                                         "presets ls --here",
@@ -219,7 +221,7 @@ int run_doctor(Arguments arguments) {
     return 0;
   }
   Facts facts = service::read_facts();
-  if (request.nvme) facts.nvme_directories = *request.nvme;
+  if (request.nvme) service::look_at_drives(facts, *request.nvme);
   Measured measured;
   if (request.measures)
     measured = service::measure_and_store(facts, request.seconds);

@@ -13,6 +13,7 @@
 #include "src/cli/settings.h"
 #include "src/plan/nvme.h"
 #include "src/runs/store/drive_rates.h"
+#include "src/service/machine/drive_wear.h"
 #include "src/service/machine/smaller_machine.h"
 #include "src/term/table.h"
 
@@ -56,6 +57,9 @@ void print_wear(const service::PlannedNvme& nvme, bool is_verbose) {
   fmt::print("{}\n", text);
   if (is_verbose && !nvme.life)
     fmt::print("How long the drive lasts is not known: give nvme_endurance.\n");
+  if (nvme.budget_bytes)  // the drives are here
+    for (const auto& [name, health] : service::read_drive_wear(nvme.settings.directories).drives)
+      fmt::print("{}.\n", health_text(name, health));
   fmt::print("\n");
   if (const std::string warning = wear_warning(nvme.life); !warning.empty())
     log_line("warning: " + warning);

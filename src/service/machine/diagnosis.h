@@ -9,6 +9,7 @@
 
 #include "src/base/host_memory.h"
 #include "src/plan/machine/machine_profile.h"
+#include "src/service/machine/drive_wear.h"
 #include "src/service/machine/host.h"
 #include "src/service/machine/nvidia.h"
 
@@ -28,6 +29,7 @@ struct Facts {
   /** The drives that FERRY_NVME_PATH, or whoever asks, names. */
   std::vector<std::filesystem::path> nvme_directories;
   std::string nvme_trouble;               // why these were not measured
+  DriveWear wear;                         // of these
   bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES leaves none of those that are here
   std::optional<MachineProfile> profile;  // measured now, or stored
   bool is_measured_now = false;

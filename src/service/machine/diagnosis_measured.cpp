@@ -98,6 +98,17 @@ void diagnose_disk(const DiskProfile& disk, Findings& findings) {
                Mend::runs_directory);
 }
 
+void diagnose_wear(const DriveWear& wear, Findings& findings) {
+  for (const auto& [name, health] : wear.drives)
+    if (health.is_worn())
+      findings.add(
+          Severity::warning,
+          fmt::format("{}; {} % of its spare blocks are left{}", health_text(name, health),
+                      health.spare_percent, health.warns ? ", and it warns of a failure" : ""),
+          "run on another drive, and look at it: smartctl -a");
+  if (!wear.trouble.empty()) findings.add(Severity::note, wear.trouble);
+}
+
 }  // namespace
 
 void diagnose_measured(const Facts& facts, Findings& findings) {
@@ -123,6 +134,7 @@ void diagnose_measured(const Facts& facts, Findings& findings) {
         Severity::warning,
         fmt::format("the drives of nvme_path could not be measured: {}", facts.nvme_trouble),
         "a run cannot use them either before that is mended");
+  diagnose_wear(facts.wear, findings);
   if (!facts.store_trouble.empty())
     findings.add(Severity::warning,
                  fmt::format("the profile could not be stored: {}", facts.store_trouble),

@@ -52,7 +52,7 @@ Facts read_facts() {
     facts.simd_trouble = error.what();
   }
   try {
-    facts.nvme_directories = nvme_directories_of_environment();
+    look_at_drives(facts, nvme_directories_of_environment());
   } catch (const Error& error) {
     facts.nvme_trouble = error.what();
   }
@@ -66,6 +66,11 @@ Facts read_facts() {
   facts.presets_here = presets_for(machine_here(facts.nvidia, facts.memory));
   facts.hides_gpus = !facts.nvidia.gpus.empty() && !first_visible_gpu(facts.nvidia);
   return facts;
+}
+
+void look_at_drives(Facts& facts, std::vector<std::filesystem::path> directories) {
+  facts.nvme_directories = std::move(directories);
+  facts.wear = read_drive_wear(facts.nvme_directories);
 }
 
 void load_profile(Facts& facts) {
@@ -134,6 +139,23 @@ bool is_usable(const std::vector<Finding>& findings) {
   return findings.empty() || findings.front().severity != Severity::error;
 }
 
+namespace {
+
+ordered_json json_of(const DriveWear& wear) {
+  ordered_json drives = ordered_json::array();
+  for (const auto& [name, health] : wear.drives)
+    drives.push_back({{"name", name},
+                      {"used_percent", health.used_percent},
+                      {"spare_percent", health.spare_percent},
+                      {"read_bytes", health.read_bytes},
+                      {"written_bytes", health.written_bytes},
+                      {"media_errors", health.n_media_errors},
+                      {"warns", health.warns}});
+  return drives;
+}
+
+}  // namespace
+
 ordered_json to_json(const Facts& facts,
                      const std::vector<Finding>& findings,
                      const Measured& measured) {
@@ -175,6 +197,7 @@ ordered_json to_json(const Facts& facts,
         {"swap_total_bytes", host.swap_total_bytes},
         {"swap_free_bytes", host.swap_free_bytes}}},
       {"disk", {{"total_bytes", host.disk_total_bytes}, {"free_bytes", host.disk_free_bytes}}},
+      {"nvme", json_of(facts.wear)},
       {"nvidia",
        {{"driver_version", facts.nvidia.driver_version},
         {"cuda_version", facts.nvidia.cuda_version},

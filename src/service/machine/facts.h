@@ -16,6 +16,9 @@ namespace ferry::service {
 /** Looks at the machine and at Ferry's own parts, and measures nothing: no profile is in it. */
 Facts read_facts();
 
+/** Looks at these drives in place of those of FERRY_NVME_PATH. */
+void look_at_drives(Facts& facts, std::vector<std::filesystem::path> directories);
+
 /** Adds the profile that was kept, if any; a damaged one is a fault. */
 void load_profile(Facts& facts);
 

@@ -34,7 +34,7 @@ class Mounted {
   bool is_mounted_;
 };
 
-/** The ext4 file system of an image at a directory, which is made: a drive that can be connected
+/** The file system of an image at a directory, which is made: a drive that can be connected
  * somewhere else. */
 class MountedImage {
  public:
@@ -54,9 +54,11 @@ class MountedImage {
   const std::filesystem::path& path() const { return at_; }
 
   /** False where it cannot be made. */
-  static bool make(const std::filesystem::path& image, int mib) {
-    return runs("truncate -s " + std::to_string(mib) + "M '" + image.string() +
-                "' && mkfs.ext4 -q '" + image.string() + "'");
+  static bool make(const std::filesystem::path& image,
+                   int mib,
+                   const std::string& mkfs = "mkfs.ext4") {
+    return runs("truncate -s " + std::to_string(mib) + "M '" + image.string() + "' && " + mkfs +
+                " -q '" + image.string() + "'");
   }
 
  private:

@@ -200,6 +200,14 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
        Severity::note, "of another machine", "ferry doctor"},
       {"not measured", [](Facts& f) { f.measure_trouble = "no figures"; }, Severity::warning,
        "could not be measured: no figures", "again"},
+      {"worn drive",
+       [](Facts& f) {
+         f.wear.drives = {{"nvme0n1", {.used_percent = 3, .spare_percent = 100}},
+                          {"nvme1n1", {.used_percent = 91, .spare_percent = 40}}};
+       },
+       Severity::warning, "nvme1n1 counts 91 % of its life as used", "smartctl"},
+      {"unknown wear", [](Facts& f) { f.wear.trouble = "no NVMe drive"; }, Severity::note,
+       "no NVMe drive", ""},
       {"not stored", [](Facts& f) { f.store_trouble = "read-only"; }, Severity::warning,
        "not be stored: read-only", "XDG_DATA_HOME"},
   };
