@@ -118,9 +118,9 @@ ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
   ::madvise(memory_.get(), window_bytes, MADV_HUGEPAGE);  // as a run's memory has it
   window_ = {memory_.get(), window_bytes};
   fill(window_);
-  DiskOptions own = options;
-  own.window = window_;
-  disk_ = open_disk(files_, n_bytes, own);
+  options_ = options;
+  options_.window = window_;
+  disk_ = open_disk(files_, n_bytes, options_);
   const auto start = Clock::now();
   n_filled_bytes_ = n_bytes;
   const int64_t n_written = move(DiskPattern::write, [&](int64_t n_moved) {
@@ -128,6 +128,14 @@ ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
   });
   n_filled_bytes_ = std::min(n_bytes, n_written / unit * unit);
   disk_->flush();
+}
+
+void ScratchDisk::use(int64_t request_bytes, int depth) {
+  options_.request_bytes = request_bytes;
+  options_.depth = depth;
+  const int64_t n_bytes = disk_->n_bytes();
+  disk_.reset();  // it holds the lock
+  disk_ = open_disk(files_, n_bytes, options_);
 }
 
 void ScratchDisk::open_nameless(const fs::path& directory) {

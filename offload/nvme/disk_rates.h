@@ -42,6 +42,8 @@ class ScratchDisk {
   const FileDisk& disk() const { return *disk_; }
   /** The bytes from the start on that the patterns go over. */
   int64_t n_filled_bytes() const { return n_filled_bytes_; }
+  /** From now on the drives are given requests of that size, so many at once each. */
+  void use(int64_t request_bytes, int depth);
   /** The paths by which any process of this user opens the files while the object lives. */
   const std::vector<std::filesystem::path>& files() const { return files_; }
   /** Bytes per second that pass, in about so many seconds. */
@@ -59,6 +61,7 @@ class ScratchDisk {
   int64_t extent_bytes_, n_filled_bytes_ = 0;
   std::unique_ptr<std::byte, void (*)(void*)> memory_;
   std::span<std::byte> window_;
+  DiskOptions options_;
   std::unique_ptr<FileDisk> disk_;
 };
 

@@ -214,10 +214,13 @@ std::vector<std::pair<std::string, std::string>> profile_summary(const MachinePr
     rows.emplace_back(
         "NVMe",
         fmt::format(
-            "{}reads {:.2f} GB/s, writes {:.2f}; at once {:.2f} each way; a flush {:.1f} ms",
+            "{}reads {:.2f} GB/s, writes {:.2f}; at once {:.2f} each way; a flush {:.1f} ms{}",
             nvme.directories.empty() ? "" : fmt::format("{}: ", fmt::join(nvme.directories, ", ")),
             nvme.read_bytes_per_s / 1e9, nvme.write_bytes_per_s / 1e9, nvme.mixed_bytes_per_s / 1e9,
-            nvme.flush_s * 1e3));
+            nvme.flush_s * 1e3,
+            nvme.depth > 0 ? fmt::format("; in requests of {}, {} at once",
+                                         format_bytes(nvme.request_bytes), nvme.depth)
+                           : ""));
   return rows;
 }
 

@@ -134,6 +134,8 @@ void visit(Archive& archive, T& nvme) {
   archive.rate("write_bytes_per_s", nvme.write_bytes_per_s, Need::needed);
   archive.rate("mixed_bytes_per_s", nvme.mixed_bytes_per_s, Need::needed);
   archive.seconds("flush_s", nvme.flush_s);
+  archive.count("request_bytes", nvme.request_bytes);
+  archive.count("depth", nvme.depth);
 }
 
 template <class Archive, For<MachineProfile> T>

@@ -123,6 +123,10 @@ struct NvmeProfile {
   double read_bytes_per_s = 0, write_bytes_per_s = 0;  ///< alone, at rising offsets
   double mixed_bytes_per_s = 0;  ///< each way, while as much is read as written
   double flush_s = 0;            ///< until what was written is durable; 0: not known
+  /** The size of requests and their number at once on each drive, of those that were tried the
+   * fastest; 0: not tried. */
+  int64_t request_bytes = 0;
+  int depth = 0;
 };
 
 struct MachineProfile {

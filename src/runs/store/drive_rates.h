@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "offload/nvme/open_disk.h"
 #include "src/plan/nvme.h"
 #include "src/plan/run_plan.h"
 
@@ -22,6 +23,10 @@ void take_nvme(PlanMachine& machine, const Directories& directories);
 
 /** Adds rates, in place of those of the same drives. */
 void put_nvme(MachineProfile& profile, NvmeProfile rates);
+
+/** How a run asks the drives: in requests of the size and number that was the fastest, or as
+ * DiskOptions are by themselves where none were tried or the figures are no such. */
+DiskOptions disk_options_of(const NvmeProfile* rates);
 
 inline constexpr double kNvmeMeasured_s = 6;
 

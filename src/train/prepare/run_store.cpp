@@ -11,6 +11,7 @@
 #include "src/base/print.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/nvme.h"
+#include "src/runs/store/drive_rates.h"
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "src/runs/store/store_room.h"
@@ -86,7 +87,9 @@ DriveOptions RunStore::options(const Job& job) {
 
 Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> window) {
   const NvmeSettings settings = nvme_settings(job.config);
-  DiskOptions disk = {.window = window};
+  const auto& profile = job.machine.plan.profile;
+  DiskOptions disk = disk_options_of(profile ? find_nvme(*profile, settings.directories) : nullptr);
+  disk.window = window;
   disk.deadline = std::min(disk.deadline, hang_patience());
   if (place_)
     return files_.emplace(runs::StoreFiles::open(*place_, settings.directories, disk)).disk();

@@ -65,7 +65,9 @@ MachineProfile whole_profile() {
                    .read_bytes_per_s = 7e9,
                    .write_bytes_per_s = 5e9,
                    .mixed_bytes_per_s = 2.5e9,
-                   .flush_s = 0.003},
+                   .flush_s = 0.003,
+                   .request_bytes = 1 << 19,
+                   .depth = 32},
                   {.drives = {"a/1-2", "b/1-3"},
                    .read_bytes_per_s = 1.3e10,
                    .write_bytes_per_s = 9e9,
@@ -161,8 +163,11 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(nvme.write_bytes_per_s, 5e9);
   EXPECT_EQ(nvme.mixed_bytes_per_s, 2.5e9);
   EXPECT_EQ(nvme.flush_s, 0.003);
+  EXPECT_EQ(nvme.request_bytes, 1 << 19);
+  EXPECT_EQ(nvme.depth, 32);
   EXPECT_EQ(read.nvme[1].drives.size(), 2u);
   EXPECT_EQ(read.nvme[1].flush_s, 0) << "not known";
+  EXPECT_EQ(read.nvme[1].depth, 0) << "not tried";
 }
 
 TEST(MachineProfile, DrivesAreThereOnceWithAllTheirRates) {
@@ -191,7 +196,8 @@ TEST(MachineProfile, TheFormatIsFixed) {
         "d2h_beside": 29}]},
     "disk": {"directory": "/", "write_bytes_per_s": 30, "read_bytes_per_s": 31},
     "nvme": [{"drives": ["d"], "directories": ["/"], "source": "s", "read_bytes_per_s": 32,
-      "write_bytes_per_s": 33, "mixed_bytes_per_s": 34, "flush_s": 5}]})",
+      "write_bytes_per_s": 33, "mixed_bytes_per_s": 34, "flush_s": 5, "request_bytes": 35,
+      "depth": 36}]})",
       "m.json");
   const GpuProfile& gpu = read.gpu.value();
   EXPECT_EQ(gpu.memory_bytes, 1);
@@ -234,6 +240,8 @@ TEST(MachineProfile, TheFormatIsFixed) {
   EXPECT_EQ(read.nvme.at(0).write_bytes_per_s, 33);
   EXPECT_EQ(read.nvme.at(0).mixed_bytes_per_s, 34);
   EXPECT_EQ(read.nvme.at(0).flush_s, 5);
+  EXPECT_EQ(read.nvme.at(0).request_bytes, 35);
+  EXPECT_EQ(read.nvme.at(0).depth, 36);
 }
 
 TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {

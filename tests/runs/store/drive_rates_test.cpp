@@ -124,6 +124,28 @@ TEST_F(EnsuredRates, AreMeasuredOnceForEachSetOfDrives) {
   for (const double rate :
        {rates.read_bytes_per_s, rates.write_bytes_per_s, rates.mixed_bytes_per_s, rates.flush_s})
     EXPECT_GT(rate, 0);
+  EXPECT_GT(rates.request_bytes, 0);
+  EXPECT_GT(rates.depth, 0);
+  EXPECT_EQ(disk_options_of(&rates).request_bytes, rates.request_bytes);
+  EXPECT_EQ(disk_options_of(&rates).depth, rates.depth);
+}
+
+/** Those of presets have none, and files are edited. */
+TEST(AskingOfDrives, IsWhatWasMeasuredWhereADiskTakesIt) {
+  const DiskOptions own;
+  const auto asked = [](int64_t request_bytes, int depth) {
+    const NvmeProfile rates = {.request_bytes = request_bytes, .depth = depth};
+    const DiskOptions options = disk_options_of(&rates);
+    return std::pair(options.request_bytes, options.depth);
+  };
+  EXPECT_EQ(disk_options_of(nullptr).depth, own.depth);
+  EXPECT_EQ(asked(1 << 19, 32), std::pair(int64_t{1} << 19, 32));
+  for (const auto& [request_bytes, depth] : {std::pair<int64_t, int>(0, 0),
+                                             {4095, 8},
+                                             {int64_t{1} << 40, 8},
+                                             {1 << 20, 0},
+                                             {1 << 20, 100'000}})
+    EXPECT_EQ(asked(request_bytes, depth), std::pair(own.request_bytes, own.depth));
 }
 
 TEST_F(EnsuredRates, AreLeftOutWhereNoTimeIsKnownAnyway) {
