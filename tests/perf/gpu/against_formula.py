@@ -114,7 +114,7 @@ LOSS_SCALE_STEPS = 6  # more, in which fp16's scale comes down to what overflows
 TRACED = 3  # step_bench traces its last three
 BENCH_S = 10
 ADAMW_BENCH_S = 6
-DISK_BENCH_S = 16
+DISK_BENCH_S = 10
 DISK_BENCH_FILE = "8GiB"  # a small one lies in what the machine below keeps of a virtual disk
 BENCH_LIMIT_S = 60
 

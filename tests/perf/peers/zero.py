@@ -38,9 +38,10 @@ PRESETS = {
                        "stage3_param_persistence_threshold": 30_720}},
     "llama-twin": {3: {**LLAMA3, "leaf": True, "offload_optimizer": {**PINNED, "ratio": 0.92},
                        "sub_group_size": 100_000_000, "stage3_max_live_parameters": 500_000_000}},
-    # States on a drive, in the directory of --nvme-path; weights and gradients in host memory.
+    # States on a drive, in the directory of --nvme-path; weights and gradients in host memory. A group has four buffers, and
+    # one is read while one is updated and one written.
     "llama-nvme": {3: {**LLAMA3, "leaf": True, "sub_group_size": 100_000_000,
-                       "offload_optimizer": {"device": "nvme", "pin_memory": True, "buffer_count": 5,
+                       "offload_optimizer": {"device": "nvme", "pin_memory": True, "buffer_count": 12,
                                              "pipeline_read": True, "pipeline_write": True}}},
     # Approximate: all but the largest gradients come up to four steps late.
     "zenflow-bert": {2: {"reduce_bucket_size": 100_000_000, "zenflow": ZENFLOW}},
