@@ -89,9 +89,11 @@ std::string_view name_of(DiskPattern pattern) {
 ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
                          int64_t n_bytes,
                          const DiskOptions& options,
-                         double fill_s)
+                         double fill_s,
+                         int64_t window_bytes)
     : extent_bytes_(options.request_bytes *
                     std::max<int64_t>(1, options.depth * std::ssize(directories) / kExtents)),
+      n_extents_(static_cast<size_t>(std::max(kExtents, window_bytes / extent_bytes_))),
       memory_(nullptr, &std::free) {
   int64_t free_bytes = INT64_MAX;
   for (const fs::path& directory : directories) {
@@ -111,12 +113,12 @@ ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
                 fmt::format("there is no room to measure in: {} are free in '{}'",
                             format_bytes(free_bytes), directories.front().string()),
                 "free some space, or name another directory");
-  const auto window_bytes =
-      static_cast<size_t>(round_up(kExtents * extent_bytes_, kLargePage_bytes));
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kLargePage_bytes, window_bytes)));
+  const auto n_window_bytes = static_cast<size_t>(
+      round_up(static_cast<int64_t>(n_extents_) * extent_bytes_, kLargePage_bytes));
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kLargePage_bytes, n_window_bytes)));
   if (!memory_) throw std::bad_alloc();
-  ::madvise(memory_.get(), window_bytes, MADV_HUGEPAGE);  // as a run's memory has it
-  window_ = {memory_.get(), window_bytes};
+  ::madvise(memory_.get(), n_window_bytes, MADV_HUGEPAGE);  // as a run's memory has it
+  window_ = {memory_.get(), n_window_bytes};
   fill(window_);
   options_ = options;
   options_.window = window_;
@@ -171,7 +173,7 @@ int64_t ScratchDisk::move(DiskPattern pattern, const std::function<bool(int64_t)
   for (size_t n = 0; goes_on(n_moved); ++n) {
     DiskTicket& ticket = tickets[n % tickets.size()];
     await(ticket);
-    const auto extent = window_.subspan(n % kExtents * extent_size, extent_size);
+    const auto extent = window_.subspan(n % n_extents_ * extent_size, extent_size);
     const bool reads = is_mixed ? n % 2 == 0 : pattern == DiskPattern::read;
     ticket = reads ? disk_->read(read.next(), extent) : disk_->write(write.next(), extent);
   }

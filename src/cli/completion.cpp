@@ -115,6 +115,7 @@ CompletedProgram whole_program() {
        {std::pair{"request-bytes", "A request of bench disk to the drive"},
         {"depth", "Requests of bench disk under way at once"},
         {"file-bytes", "The file of bench disk"},
+        {"window-bytes", "Memory that transfers of bench disk go through"},
         {"turns", "Turns of each pattern of bench disk"}})
     program.flags.push_back({.names = {name}, .verbs = {"bench"}, .help = help});
   return program;

@@ -20,7 +20,8 @@ namespace ferry::cli {
 const std::string_view kBenchDiskHelp =
     "ferry bench disk - what a drive gives the engine that keeps states on NVMe\n\n"
     "usage: ferry bench disk [--directory DIR]... [--request-bytes SIZE] [--depth N]\n"
-    "                        [--file-bytes SIZE] [--turns N] [--seconds S] [--json]\n\n"
+    "                        [--file-bytes SIZE] [--window-bytes SIZE] [--turns N] [--seconds S]\n"
+    "                        [--json]\n\n"
     "Three patterns: reads and writes at rising offsets, and the optimizer's, which reads one half "
     "of\na file while it writes the other. Where fio is installed it runs the same patterns on the "
     "same\nfile by io_uring, in turns with Ferry; figures are medians of the turns.\n\n"
@@ -31,6 +32,10 @@ const std::string_view kBenchDiskHelp =
     "  --request-bytes SIZE  a request to the drive, a multiple of 4 KiB (1MiB)\n"
     "  --depth N             requests under way at once on each drive (16)\n"
     "  --file-bytes SIZE     the file, at most a quarter of what is free (2GiB)\n"
+    "  --window-bytes SIZE   memory that Ferry's transfers go through in turns, as a run's slots "
+    "are\n"
+    "                        (16MiB, which is fio's, too): a virtual disk copies faster to memory\n"
+    "                        that stays in the processor's caches\n"
     "  --turns N             turns of each pattern (3)\n"
     "  --seconds S           about how long all turns take together (12)\n"
     "  --json                all figures, turn by turn\n";
@@ -43,7 +48,7 @@ using service::DiskBenchOptions;
 using service::DiskBenchRates;
 
 constexpr int64_t kRequest_bytes_max = 64 * kMiB, kFile_bytes_max = 1024 * kGiB,
-                  kUnderWay_bytes_max = kGiB;
+                  kUnderWay_bytes_max = kGiB, kWindow_bytes_max = 16 * kGiB;
 
 [[noreturn]] void refuse_arguments(const std::string& what) {
   throw Error(Fault::usage, "cli.bench", what, "see `ferry bench disk --help`");
@@ -88,6 +93,8 @@ Request parse(Arguments arguments) {
       options.request_bytes = checked_size(word, value(), kRequest_bytes_max);
     else if (word == "--file-bytes")
       options.file_bytes = checked_size(word, value(), kFile_bytes_max);
+    else if (word == "--window-bytes")
+      options.window_bytes = checked_size(word, value(), kWindow_bytes_max);
     else if (word == "--depth")
       options.depth = checked_count(word, value(), 256);
     else if (word == "--turns")
@@ -123,6 +130,7 @@ ordered_json json_of(const DiskBench& bench, const DiskBenchOptions& options) {
                       {"transport", bench.transport},
                       {"request_bytes", options.request_bytes},
                       {"depth", options.depth},
+                      {"window_bytes", options.window_bytes},
                       {"fio", bench.fio},
                       {"why_no_fio", bench.why_no_fio},
                       {"flush_s", bench.flush_s},

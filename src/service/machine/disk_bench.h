@@ -19,6 +19,7 @@ struct DiskBenchOptions {
   int n_turns = 3;      ///< of each pattern
   double seconds = 12;  ///< about what all take together, files being written apart
   int64_t file_bytes = 2 * kGiB;
+  int64_t window_bytes = 0;  ///< memory that transfers go through; 0: what is under way
   std::function<void(std::string_view pattern)> on_turn = {};
 };
 
