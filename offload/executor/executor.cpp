@@ -179,11 +179,13 @@ bool Executor::await_saved(const Action& action,
 }
 
 /** The host may still be at work for a step that was dropped, in memory that the next one uses, and
- * before that with updates that wait for a checkpoint. */
+ * before that with updates that wait for a checkpoint. A drive may be, too, with gradients. */
 bool Executor::await_dropped(const std::function<bool()>& drops) {
-  const EventId idle = idle_[static_cast<size_t>(QueueId::host)];
-  device_.record(QueueId::host, idle);
-  if (!wait_unless(idle, *dropped_, drops)) return false;
+  for (QueueId queue : {QueueId::host, QueueId::nvme_read, QueueId::nvme_write}) {
+    const EventId idle = idle_[static_cast<size_t>(queue)];
+    device_.record(queue, idle);
+    if (!wait_unless(idle, *dropped_, drops)) return false;
+  }
   dropped_ = nullptr;
   return true;
 }

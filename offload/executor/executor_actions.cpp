@@ -139,21 +139,22 @@ void Executor::prepare_pieces(int b) {
       const int64_t begin = std::max(t.offset, piece_begin),
                     end = std::min(t.offset + t.n_elements, piece_end);
       if (begin >= end) continue;
-      // In the slot, where a drive has them.
+      // In the slot, where a drive has them; gradients, too.
       std::byte* weights =
           layout_.block(b).reads_weights ? nullptr : address_of(b, Segment::weights, begin);
       const bool is_master = shape_.weights_are_master();
       update.parts.push_back(
           {.tensor_offset = t.offset, .group = t.group, .begin = begin - piece_begin});
-      update.tensors.push_back({.master = is_master ? weights : nullptr,
-                                .grad = address_of(b, Segment::grads, begin),
-                                .grad_type = layout_.block(b).grad_type,
-                                .weights = is_master ? nullptr : weights,
-                                .weights_type = shape_.compute,
-                                .n = end - begin,
-                                .states = shape_.states,
-                                .split_master = shape_.split_master,
-                                .first_element = begin - t.offset});
+      update.tensors.push_back(
+          {.master = is_master ? weights : nullptr,
+           .grad = update.record.grads.n_bytes > 0 ? nullptr : address_of(b, Segment::grads, begin),
+           .grad_type = layout_.block(b).grad_type,
+           .weights = is_master ? nullptr : weights,
+           .weights_type = shape_.compute,
+           .n = end - begin,
+           .states = shape_.states,
+           .split_master = shape_.split_master,
+           .first_element = begin - t.offset});
     }
     // Weights that the update does not read are written as a whole.
     const bool writes_all =
@@ -198,6 +199,12 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
       break;
     case Verb::read_weights:
       store_->read_weights(action.block, at<std::byte>(action.writes.front()));
+      break;
+    case Verb::write_grads:
+      store_->write_grads(action.block, action.piece, at<std::byte>(action.reads.front()));
+      break;
+    case Verb::read_grads:
+      store_->read_grads(action.block, action.piece, at<std::byte>(action.writes.front()));
       break;
     case Verb::fetch_states:
       fetch_states(action);
@@ -324,6 +331,7 @@ void Executor::update_piece(const Action& action, const Updates& updates) {
     const bool are_weights_here = layout_.block(action.block).reads_weights;
     if (!shape_.weights_are_master() || are_weights_here) tensor.master = at(Segment::master);
     if (!shape_.weights_are_master() && are_weights_here) tensor.weights = at(Segment::weights);
+    if (record.grads.n_bytes > 0) tensor.grad = at(Segment::grads);
     tensor.m = at(Segment::adam_m);
     tensor.v = at(Segment::adam_v);
     if (shape_.states == simd::StateType::block8) {

@@ -51,18 +51,20 @@ enum class Verb : uint8_t {
   update,      ///< AdamW of a block, or of a piece of one whose states live on a drive
   // Between a drive and the host.
   read_weights,  ///< a block's weights into a window of the host, or into a slot that lies there
+  write_grads,   ///< the final gradients of a piece, as they arrive
+  read_grads,    ///< and back, beside the piece's states
   fetch_states,  ///< the states of a piece
   send_states,   ///< and back, beside what was there: nothing where the update changed nothing
   commit,        ///< makes what was sent the states that survive a power cut
 };
-inline constexpr int kVerbs = 20;
+inline constexpr int kVerbs = 22;
 std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
 }
 /** True of what may go on under the passes of the next step. */
 constexpr bool ends_later(Verb verb) {
-  return verb >= Verb::update && verb != Verb::read_weights;
+  return verb >= Verb::update && verb != Verb::read_weights && verb != Verb::write_grads;
 }
 
 /** The use that an action has for some bytes. */
@@ -100,7 +102,7 @@ struct Action {
   QueueId queue{};
   int block = -1;
   int micro = -1;  ///< -1: once a step, however many micro-batches there are
-  int piece = -1;  ///< of the block's states; -1: all of them
+  int piece = -1;  ///< of the block's states or gradients; -1: all of them
   std::vector<Bytes> reads, writes;
   std::vector<int> after;         ///< indices of earlier actions on other queues
   std::vector<int> after_update;  ///< blocks whose update of the step before must have ended

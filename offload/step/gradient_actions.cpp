@@ -19,7 +19,8 @@ GradientActions::GradientActions(const StepShape& shape,
       each_decides_(each_decides || order == UpdateOrder::as_grads_arrive),
       is_vertical_(shape.order == AccumulationOrder::vertical),
       grads_(layout.grad_slots, backwards_of_blocks(passes)),
-      updated_(shape.blocks.size(), false) {
+      updated_(shape.blocks.size(), false),
+      has_written_(shape.blocks.size(), false) {
   for (int b : drive_blocks(passes))
     for (int piece = 0; piece < block(b).n_state_pieces; ++piece)
       pieces_.push_back({b, piece});
@@ -35,12 +36,12 @@ std::vector<std::vector<int>> GradientActions::backwards_of_blocks(
 }
 
 void GradientActions::after_backward(int b, int micro, bool is_last, RegionId at) {
-  if (!block(b).updates_on_host || !block(b).has_grads || (is_vertical_ && !is_last)) return;
+  if (!uses_slot(b) || !block(b).has_grads || (is_vertical_ && !is_last)) return;
   // The final sum passes through the device: its norm is taken there, without a pass over host
   // memory.
   if (is_last && norm_on_device(b) && block(b).is_trained)
     square_sum(b, QueueId::compute, at, layout_.step_sums);
-  send_grads(b, micro, at);
+  block(b).writes_grads ? write_to_drive(b, at) : send_grads(b, micro, at);
   if (is_last) update_as_grads_arrive(b);
 }
 
@@ -58,8 +59,8 @@ void GradientActions::finish(int n_micro) {
 RegionId GradientActions::write_grads(Action& run, int t) {
   const int b = run.block;
   if (!block(b).has_grads) return -1;
-  const RegionId at = block(b).updates_on_host ? grads_.region(grad_slot_ = grad_slot(b, t))
-                                               : layout_.segment(b, Segment::grads);
+  const RegionId at = uses_slot(b) ? grads_.region(grad_slot_ = grad_slot(b, t))
+                                   : layout_.segment(b, Segment::grads);
   if (!block(b).sums_on_device) {
     put(run.writes, at, 0, grad_bytes(b), Role::grads);
     return at;
@@ -85,11 +86,7 @@ void GradientActions::send_grads(int b, int micro, RegionId slot) {
   const int64_t n_bytes = is_staged ? grad_bytes(b) : sum_bytes(b);
   if (is_vertical_) micro = -1;
   Action send{.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = micro};
-  // The update that follows asks whether they are finite; the step's sums come too late for it.
-  if (each_decides_ && block(b).is_trained && norm_on_device(b)) {
-    put(send.reads, layout_.step_sums, step_sum_offset(b), kSum_bytes, Role::moved);
-    put(send.writes, layout_.arrived_sums, step_sum_offset(b), kSum_bytes, Role::moved);
-  }
+  move_sum(b, send);
   draft_.add_move(std::move(send), {slot, 0, n_bytes}, {to, 0, n_bytes}, slot);
   if (!is_staged) return;
   Action sum{.verb = Verb::accumulate, .queue = QueueId::host, .block = b, .micro = micro};
@@ -99,6 +96,46 @@ void GradientActions::send_grads(int b, int micro, RegionId slot) {
   put(sum.writes, home, 0, sum_bytes(b), Role::sum);
   draft_.release(sum, to);
   draft_.add(std::move(sum));
+}
+
+/** The update that follows asks whether they are finite; the step's sums come too late for it. */
+void GradientActions::move_sum(int b, Action& send) const {
+  if (!each_decides_ || !block(b).is_trained || !norm_on_device(b)) return;
+  put(send.reads, layout_.step_sums, step_sum_offset(b), kSum_bytes, Role::moved);
+  put(send.writes, layout_.arrived_sums, step_sum_offset(b), kSum_bytes, Role::moved);
+}
+
+/** Piece by piece through windows of the host, or from the slot itself where that lies there. */
+void GradientActions::write_to_drive(int b, RegionId slot) {
+  for (int piece = 0; piece < block(b).n_state_pieces; ++piece) {
+    const StateRecord record = state_record(shape_, b, piece);
+    const RegionId releases = piece + 1 < block(b).n_state_pieces ? -1 : slot;
+    const ByteRange range =
+        element_bytes(shape_, b, Segment::grads, record.begin, record.n_elements);
+    const Bytes from = {slot, range.offset, range.n_bytes, Role::moved};
+    if (shape_.computes_on_host) {
+      write_piece(b, piece, from, releases);
+      continue;
+    }
+    const RegionId window = layout_.grad_windows[n_windows_++ % layout_.grad_windows.size()];
+    Action send{.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .piece = piece};
+    if (piece == 0) move_sum(b, send);
+    const Bytes to = {window, 0, range.n_bytes, Role::moved};
+    draft_.add_move(std::move(send), from, to, releases);
+    write_piece(b, piece, to, window);
+  }
+  has_written_[static_cast<size_t>(b)] = true;
+  read_grads();
+}
+void GradientActions::write_piece(int b, int piece, Bytes from, RegionId releases) {
+  Action write{.verb = Verb::write_grads, .queue = QueueId::nvme_write, .block = b, .piece = piece};
+  const StateRecord record = state_record(shape_, b, piece);
+  from.role = Role::grads;
+  write.reads.push_back(from);
+  put(write.writes, layout_.segment(b, Segment::grads),
+      element_bytes(shape_, b, Segment::grads, record.begin, 0).offset, from.n_bytes, Role::grads);
+  draft_.release(write, releases);
+  draft_.add(std::move(write));
 }
 
 void GradientActions::combine_tied() {
@@ -136,7 +173,7 @@ void GradientActions::square_sums() {
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (!block(b).is_trained) continue;
     const RegionId grads = layout_.segment(b, Segment::grads);
-    if (!block(b).updates_on_host)
+    if (!uses_slot(b))
       square_sum(b, QueueId::compute, grads, layout_.step_sums);
     else if (!norm_on_device(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
       square_sum(b, QueueId::host, grads, layout_.arrived_sums);
@@ -236,6 +273,23 @@ void GradientActions::fetch_next_piece() {
   fetch.after_commit = n_fetched_ == 0;
   ++n_fetched_;
   draft_.add(std::move(fetch));
+  read_grads();
+}
+
+void GradientActions::read_grads() {
+  for (; n_grads_read_ < n_fetched_; ++n_grads_read_) {
+    const auto [b, piece] = pieces_[n_grads_read_];
+    if (!block(b).writes_grads) continue;
+    if (!has_written_[static_cast<size_t>(b)]) return;
+    const StateRecord record = state_record(shape_, b, piece);
+    Action read{.verb = Verb::read_grads, .queue = QueueId::nvme_read, .block = b, .piece = piece};
+    put(read.reads, layout_.segment(b, Segment::grads),
+        element_bytes(shape_, b, Segment::grads, record.begin, 0).offset, record.grads.n_bytes,
+        Role::grads);
+    put(read.writes, layout_.state_slots[n_grads_read_ % layout_.state_slots.size()],
+        record.grads.offset, record.grads_bytes(), Role::grads);
+    draft_.add(std::move(read));
+  }
 }
 
 void GradientActions::update_pieces(int b) {
@@ -255,7 +309,10 @@ void GradientActions::update_piece(int b, int piece, RegionId slot) {
   };
   Action update = update_of(b);
   update.piece = piece;
-  of_segment(update.reads, Segment::grads, Role::grads);
+  if (block(b).writes_grads)
+    put(update.reads, slot, record.grads.offset, record.grads.n_bytes, Role::grads);
+  else
+    of_segment(update.reads, Segment::grads, Role::grads);
   put(update.reads, slot, 0, record.update_bytes, Role::states);
   put(update.writes, slot, 0, record.n_bytes, Role::states);
   if (!block(b).reads_weights) {

@@ -50,8 +50,14 @@ class GradientActions {
   }
   /** Final gradients of the block are on the device at some time. */
   bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
+  /** Its gradients leave the slot of its backward. */
+  bool uses_slot(int b) const { return block(b).updates_on_host || block(b).writes_grads; }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
+  /** To the host, where the device is another. */
+  void move_sum(int b, Action& send) const;
+  void write_to_drive(int b, RegionId slot);
+  void write_piece(int b, int piece, Bytes from, RegionId releases);
   /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
   void combine_tied();
   void square_sum(int b, QueueId queue, RegionId grads, RegionId sums);
@@ -67,6 +73,8 @@ class GradientActions {
   std::vector<int> drive_blocks(std::span<const BlockPass> passes) const;
   /** Reads the next piece into its slot, if there is one. */
   void fetch_next_piece();
+  /** Reads the gradients of pieces whose states are read and whose gradients are written. */
+  void read_grads();
   void fill_state_slots();
   bool updates_early(int b) const {
     return order_ == UpdateOrder::as_grads_arrive && block(b).is_trained &&
@@ -93,6 +101,9 @@ class GradientActions {
   };
   std::vector<StatePiece> pieces_;  ///< on a drive, in the order of their updates
   size_t n_fetched_ = 0;            ///< of these
+  size_t n_grads_read_ = 0;         ///< of these, or none to be read
+  std::vector<bool> has_written_;   ///< by block: its gradients
+  size_t n_windows_ = 0;            ///< of gradients, that were used
 };
 
 }  // namespace ferry

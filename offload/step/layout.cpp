@@ -104,10 +104,11 @@ class LayoutMaker {
       out.is_trained = shape_.is_trained(b);
       out.reads_weights = block(b).place.weights == Place::nvme;
       out.streams = block(b).place.weights == Place::host || out.reads_weights;
-      out.updates_on_host = block(b).place.updates() == Place::host;
+      out.updates_on_host = shape_.updates_in(b) == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
+      out.writes_grads = shape_.grads_on_drive(b);
       FERRY_CHECK(block(b).place.updates() == block(b).place.grads &&
-                      block(b).place.grads != Place::nvme &&
+                      (!out.writes_grads || out.n_state_pieces > 0) &&
                       (!out.reads_weights || !out.is_trained || out.n_state_pieces > 0) &&
                       (!out.reads_weights || block(b).borrowed.empty()) &&
                       (!out.streams || out.updates_on_host || shape_.computes_on_host),
@@ -115,6 +116,8 @@ class LayoutMaker {
                   name_of(block(b).place.weights), name_of(block(b).place.states),
                   name_of(block(b).place.grads));
       out.has_grads |= out.is_trained;
+      FERRY_CHECK(!out.writes_grads || shape_.may_write_grads(b),
+                  "{}'s gradients are added to, and would wait on a drive", block(b).name);
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.n_micro_max > 1 || (out.is_tied && !is_fp32));
@@ -140,7 +143,7 @@ class LayoutMaker {
         s == Segment::weights || (s == Segment::master && shape_.weights_are_master());
     if (!is_weights) return block(b).place.states;
     if (!decided(b).is_trained || decided(b).reads_weights) return block(b).place.weights;
-    return block(b).place.updates();
+    return shape_.updates_in(b);
   }
   /** The device keeps the block's weights, and its own or some that it borrows are updated on the
    * host. */
@@ -157,20 +160,27 @@ class LayoutMaker {
   void drive_slots() {
     const int64_t n_bytes = state_slot_bytes(shape_);
     if (n_bytes == 0) return;
-    const Place place = shape_.computes_on_host ? Place::device : Place::host;
-    int64_t weights = 0;
+    const Place place = shape_.drive_memory();
+    int64_t weights = 0, grads = 0;
     bool has_states = false;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       FERRY_CHECK(decided(b).n_state_pieces == 0 || shape_.computes_on_host ||
-                      place == block(b).place.updates(),
+                      place == shape_.updates_in(b),
                   "{} has states on a drive that are updated on {}", block(b).name,
-                  name_of(block(b).place.updates()));
+                  name_of(shape_.updates_in(b)));
       has_states |= decided(b).n_state_pieces > 0;
       weights = std::max(weights, drive_weights_bytes(shape_, b));
+      grads = std::max(grads, drive_grads_bytes(shape_, b));
     }
     if (has_states)
       add_each(out_.state_slots, shape_.n_state_slots, Tag::staging, place, "state slot", n_bytes);
-    out_.state_window = add(Tag::staging, place, {"state window"}, n_bytes);
+    out_.state_window = add(Tag::staging, place, {"state window"}, state_record_bytes(shape_));
+    if (grads > 0 && shape_.computes_on_host)
+      add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, place, "gradient slot",
+               round_up(grads, kDrivePage_bytes));
+    else if (grads > 0)
+      add_each(out_.grad_windows, shape_.n_grad_windows, Tag::staging, place, "gradient window",
+               grad_piece_bytes(shape_));
     if (weights == 0) return;
     if (shape_.computes_on_host)
       weight_slots(weights);

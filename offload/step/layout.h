@@ -35,6 +35,7 @@ struct BlockLayout {
   RegionId own_slot = -1;
   bool streams = false;        ///< its weights go through weight slots
   int n_state_pieces = 0;      ///< of states on a drive; 0: they do not live there
+  bool writes_grads = false;   ///< to a drive, as they arrive; in these pieces
   bool reads_weights = false;  ///< from a drive, into weight slots
   bool updates_on_host = false;
   bool is_trained = false;
@@ -56,9 +57,10 @@ struct Layout {
   int first_backward = 0;  ///< blocks before it have no backward
   std::vector<RegionId> weight_slots;
   std::vector<RegionId> state_slots;  ///< states of a drive on their way, where they are updated
-  /** The same between steps and for checkpoints, beside a step's slots. */
+  /** States between steps and for checkpoints, beside a step's slots. */
   RegionId state_window = -1;
   std::vector<RegionId> weight_windows;  ///< host: blocks' weights on their way from a drive
+  std::vector<RegionId> grad_windows;    ///< host: pieces of gradients on their way to a drive
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host

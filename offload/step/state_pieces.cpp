@@ -1,5 +1,7 @@
 #include "offload/step/state_pieces.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "src/base/bytes.h"
@@ -12,6 +14,8 @@ const ByteRange& StateRecord::part(Segment segment) const {
       return adam_m;
     case Segment::adam_v:
       return adam_v;
+    case Segment::grads:
+      return grads;
     case Segment::master:
       if (master.n_bytes > 0) return master;
       [[fallthrough]];
@@ -47,14 +51,18 @@ StateRecord state_record(const StepShape& shape, int block, int piece) {
     record.v_exponents = add(n_exponents);
   }
   record.states_bytes = record.update_bytes = record.n_bytes;
-  if (!stores_weights(shape, block)) return record;
-  const bool are_on_drive = its.place.weights == Place::nvme;
-  const int64_t n_weights = are_on_drive ? up_to(its.n_elements) : record.n_elements;
-  record.weights = elements_of(Segment::weights, n_weights);
-  // The update works in the slot, where frozen weights have to stay what they were.
-  const bool has_more = n_weights > record.n_elements;
-  if (are_on_drive && (shape.weights_are_master() || shape.split_master || has_more))
-    record.update_bytes = record.n_bytes;
+  if (stores_weights(shape, block)) {
+    const bool are_on_drive = its.place.weights == Place::nvme;
+    const int64_t n_weights = are_on_drive ? up_to(its.n_elements) : record.n_elements;
+    record.weights = elements_of(Segment::weights, n_weights);
+    // The update works in the slot, where frozen weights have to stay what they were.
+    const bool has_more = n_weights > record.n_elements;
+    if (are_on_drive && (shape.weights_are_master() || shape.split_master || has_more))
+      record.update_bytes = record.n_bytes;
+  }
+  if (shape.grads_on_drive(block))
+    record.grads = {record.n_bytes,
+                    element_bytes(shape, block, Segment::grads, 0, record.n_elements).n_bytes};
   return record;
 }
 
@@ -85,11 +93,36 @@ void for_record_parts(const StepShape& shape,
   }
 }
 
-int64_t state_slot_bytes(const StepShape& shape) {
+namespace {
+
+/** The most bytes of the records of pieces on a drive. */
+template <class BytesOf>
+int64_t most_bytes(const StepShape& shape, BytesOf&& bytes_of) {
   int64_t most = 0;
   for (int b = 0; b < shape.n_blocks(); ++b)  // a block's first piece is its largest
-    if (n_drive_pieces(shape, b) > 0) most = std::max(most, state_record(shape, b, 0).n_bytes);
+    if (n_drive_pieces(shape, b) > 0) most = std::max(most, bytes_of(state_record(shape, b, 0)));
   return most;
+}
+
+}  // namespace
+
+int64_t state_record_bytes(const StepShape& shape) {
+  return most_bytes(shape, [](const StateRecord& record) { return record.n_bytes; });
+}
+
+int64_t state_slot_bytes(const StepShape& shape) {
+  return most_bytes(
+      shape, [](const StateRecord& record) { return record.n_bytes + record.grads_bytes(); });
+}
+
+int64_t grad_piece_bytes(const StepShape& shape) {
+  return most_bytes(shape, [](const StateRecord& record) { return record.grads_bytes(); });
+}
+
+int64_t drive_grads_bytes(const StepShape& shape, int block) {
+  if (!shape.grads_on_drive(block)) return 0;
+  const StateRecord last = state_record(shape, block, shape.n_state_pieces(block) - 1);
+  return element_bytes(shape, block, Segment::grads, last.begin, 0).offset + last.grads_bytes();
 }
 
 int n_drive_pieces(const StepShape& shape, int block) {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "offload/step/layout.h"
+#include "src/base/bytes.h"
 
 namespace ferry {
 
@@ -27,6 +28,11 @@ struct StateRecord {
   ByteRange weights;
   int64_t n_bytes = 0;       ///< of the whole record: pages
   int64_t update_bytes = 0;  ///< from the start on: what an update reads
+  /** Behind the record in a slot, and by themselves on the drive: gradients that wait there. Empty
+   * where they wait in memory. */
+  ByteRange grads;
+  /** Bytes of the gradients with the end of their last page. */
+  int64_t grads_bytes() const { return round_up(grads.n_bytes, kDrivePage_bytes); }
 
   /** The bytes of a segment's elements; of adam_m and adam_v without exponents. */
   const ByteRange& part(Segment segment) const;
@@ -48,8 +54,15 @@ void for_record_parts(const StepShape& shape,
                       ByteRange range,
                       const std::function<void(const RecordPart&)>& each);
 
-/** Bytes of the largest record: of a slot. 0: no states live on a drive. */
+/** Bytes of the largest record. 0: no states live on a drive. */
+int64_t state_record_bytes(const StepShape& shape);
+/** Bytes of a slot: the same with gradients that wait on a drive. */
 int64_t state_slot_bytes(const StepShape& shape);
+/** Bytes of the largest piece of gradients that wait on a drive, in whole pages. */
+int64_t grad_piece_bytes(const StepShape& shape);
+/** Bytes of memory that the block's gradients take where a drive writes them from there: the last
+ * piece goes on to the end of a page. 0: they do not wait on a drive. */
+int64_t drive_grads_bytes(const StepShape& shape, int block);
 
 /** Pieces of which the block has something on a drive. */
 int n_drive_pieces(const StepShape& shape, int block);

@@ -75,13 +75,15 @@ struct BlockPlacement {
   /** Master and Adam states: the block is updated there; nvme: where its gradients are, piece by
    * piece. */
   Place states = Place::device;
-  Place grads = Place::device;  ///< final gradients: the update finds them there
+  /** Final gradients: the update finds them there; nvme: they are written there as they arrive, and
+   * read back with the states, which live on a drive, too. */
+  Place grads = Place::device;
 
   BlockPlacement() = default;
   constexpr BlockPlacement(Place all) : weights(all), states(all), grads(all) {}
   constexpr BlockPlacement(Place weights_, Place states_, Place grads_)
       : weights(weights_), states(states_), grads(grads_) {}
-  /** The memory where the update reads and writes. */
+  /** The memory where the update reads and writes; nvme: StepShape::drive_memory(). */
   constexpr Place updates() const { return states == Place::nvme ? grads : states; }
   bool operator==(const BlockPlacement&) const = default;
 };
@@ -147,6 +149,7 @@ struct StepShape {
   int64_t state_piece_elements = 16 << 20;
   int n_state_slots = 4;     ///< one is read, one updated, one written, and one waits
   int n_weight_windows = 2;  ///< in the host's memory, for blocks of weights that a drive has
+  int n_grad_windows = 2;    ///< the same, for pieces of gradients on their way to a drive
   /** The device's memory is the host's own: a drive reads into it. */
   bool computes_on_host = false;
   bool trains = true;  ///< false: forward only, no gradients or states
@@ -168,6 +171,21 @@ struct StepShape {
   bool tied(int block) const;
   /** Pieces of the block's states on a drive; 0: they do not live there. */
   int n_state_pieces(int block) const;
+  /** The block's gradients wait on a drive for its update, in the pieces of its states. */
+  bool grads_on_drive(int block) const {
+    return is_trained(block) && blocks[static_cast<size_t>(block)].place.grads == Place::nvme;
+  }
+  /** True where they can: they arrive once a step, and no other block adds to them. */
+  bool may_write_grads(int block) const {
+    return (n_micro_max == 1 || order == AccumulationOrder::vertical) && !tied(block);
+  }
+  /** The memory that a drive reads and writes. */
+  Place drive_memory() const { return computes_on_host ? Place::device : Place::host; }
+  /** The memory where the block's update reads and writes. */
+  Place updates_in(int block) const {
+    const Place place = blocks[static_cast<size_t>(block)].place.updates();
+    return place == Place::nvme ? drive_memory() : place;
+  }
   /** Pieces of the block's weights on a drive: the same elements, and frozen ones behind them. */
   int n_weight_pieces(int block) const;
   bool grads_fp32(int block) const {

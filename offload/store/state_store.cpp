@@ -20,6 +20,23 @@ int64_t weights_bytes(const StateRecord& record) {
   return record.n_bytes - record.states_bytes;
 }
 
+/** The store's first segments are these, and no generation has those that follow. */
+bool begins_with(const StoreLayout& layout, const std::vector<StoredSegment>& segments) {
+  if (std::ssize(segments) > layout.n_segments()) return false;
+  for (SegmentId id = 0; id < layout.n_segments(); ++id) {
+    const StoredSegment& stored = layout.segment(id);
+    if (id >= std::ssize(segments)) {
+      if (!stored.is_volatile) return false;
+      continue;
+    }
+    const StoredSegment& wanted = segments[static_cast<size_t>(id)];
+    if (wanted.block != stored.block || wanted.name != stored.name ||
+        wanted.n_bytes != stored.n_bytes || wanted.is_volatile != stored.is_volatile)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<StoredSegment> StateStore::segments_of(const StepShape& shape) {
@@ -30,24 +47,28 @@ std::vector<StoredSegment> StateStore::segments_of(const StepShape& shape) {
     if (weights_bytes(record) > 0)
       segments.push_back({b, fmt::format("weights.{}", piece), weights_bytes(record)});
   });
+  for_pieces(shape, [&](int b, int piece, const StateRecord& record) {
+    if (record.grads.n_bytes > 0)
+      segments.push_back({.block = b,
+                          .name = fmt::format("grads.{}", piece),
+                          .n_bytes = record.grads_bytes(),
+                          .is_volatile = true});
+  });
   return segments;
 }
 
 bool StateStore::is_store_of(const StepShape& shape, const StoreLayout& layout) {
   const std::vector<StoredSegment> segments = segments_of(shape);
-  if (std::ssize(segments) != layout.n_segments()) return false;
-  for (SegmentId id = 0; id < layout.n_segments(); ++id) {
-    const StoredSegment &wanted = segments[static_cast<size_t>(id)], &stored = layout.segment(id);
-    if (wanted.block != stored.block || wanted.name != stored.name ||
-        wanted.n_bytes != stored.n_bytes || stored.is_volatile)
-      return false;
-  }
-  return true;
+  return std::ssize(segments) == layout.n_segments() && begins_with(layout, segments);
+}
+
+bool StateStore::has_states_of(const StepShape& shape, const StoreLayout& layout) {
+  return begins_with(layout, segments_of(shape));
 }
 
 StateStore::StateStore(const StepShape& shape, ExtentStore& extents)
     : shape_(shape), extents_(extents), pieces_(shape.blocks.size()) {
-  FERRY_CHECK(is_store_of(shape, extents.layout()), "'{}' holds other segments than the states'",
+  FERRY_CHECK(has_states_of(shape, extents.layout()), "'{}' holds other segments than the states'",
               extents.name());
   SegmentId next = 0;
   for_pieces(shape, [&](int b, int, const StateRecord& record) {
@@ -56,6 +77,9 @@ StateStore::StateStore(const StepShape& shape, ExtentStore& extents)
     if (weights_bytes(record) > 0) piece.weights = next++;
     pieces_[static_cast<size_t>(b)].push_back(piece);
   });
+  for (std::vector<Piece>& pieces : pieces_)
+    for (Piece& piece : pieces)
+      if (piece.record.grads.n_bytes > 0) piece.grads = next++;
 }
 
 bool StateStore::has(int block, int piece) const {
@@ -90,6 +114,16 @@ void StateStore::read_all(const Generation& from, int block, int piece, std::byt
   const Piece& its = piece_of(block, piece);
   read_part(from, its.states, slot, its.record.states_bytes);
   read_part(from, its.weights, slot + its.record.states_bytes, weights_bytes(its.record));
+}
+
+void StateStore::write_grads(int block, int piece, const std::byte* from) {
+  const Piece& its = piece_of(block, piece);
+  extents_.write_segment(its.grads, {from, static_cast<size_t>(its.record.grads_bytes())});
+}
+
+void StateStore::read_grads(int block, int piece, std::byte* to) const {
+  const Piece& its = piece_of(block, piece);
+  read_part(extents_.newest(), its.grads, to, its.record.grads_bytes());
 }
 
 void StateStore::write(int block, int piece, const std::byte* slot) {

@@ -15,13 +15,16 @@ namespace ferry {
 
 class StateStore {
  public:
-  /** The segments of a store for the states that the shape has on a drive; empty: it has none. */
+  /** The segments of a store for the states that the shape has on a drive; empty: it has none.
+   * Gradients come last. */
   static std::vector<StoredSegment> segments_of(const StepShape& shape);
 
   /** True where the store was made of segments_of() the shape. */
   static bool is_store_of(const StepShape& shape, const StoreLayout& layout);
+  /** The same, whatever gradients the store has beside that: enough to read generations. */
+  static bool has_states_of(const StepShape& shape, const StoreLayout& layout);
 
-  /** The store is one of the shape, else the caller has a bug; both outlive this. */
+  /** The store has_states_of() the shape, else the caller has a bug; both outlive this. */
   StateStore(const StepShape& shape, ExtentStore& extents);
 
   ExtentStore& extents() { return extents_; }
@@ -42,11 +45,15 @@ class StateStore {
   void read_all(const Generation& from, int block, int piece, std::byte* slot) const;
   /** Writes all of the record beside what is committed. */
   void write(int block, int piece, const std::byte* slot);
+  /** The piece's gradients: StateRecord::grads_bytes() of them. No generation has them. */
+  void write_grads(int block, int piece, const std::byte* from);
+  /** Throws as read(). */
+  void read_grads(int block, int piece, std::byte* to) const;
 
  private:
   struct Piece {
     StateRecord record;
-    SegmentId states = -1, weights = -1;
+    SegmentId states = -1, weights = -1, grads = -1;
   };
   const Piece& piece_of(int block, int piece) const {
     return pieces_[static_cast<size_t>(block)][static_cast<size_t>(piece)];

@@ -200,10 +200,8 @@ double CostModel::drive_seconds(const Action& action) const {
   const NvmeProfile& drive = machine_.nvme.front();
   if (action.verb == Verb::commit)
     return kCommitFlushes * (drive.flush_s > 0 ? drive.flush_s : kFlush_s);
-  const bool reads = action.verb != Verb::send_states;
-  const auto n_bytes =
-      static_cast<double>(bytes_of(reads ? action.writes : action.reads,
-                                   action.verb == Verb::read_weights ? Role::moved : Role::states));
+  const bool reads = action.queue == QueueId::nvme_read;
+  const auto n_bytes = static_cast<double>(bytes_of(reads ? action.writes : action.reads));
   return kDriveStart_s + n_bytes / (reads ? drive.read_bytes_per_s : drive.write_bytes_per_s);
 }
 
@@ -244,6 +242,8 @@ double CostModel::seconds(const Action& action, double replayed) const {
     case Verb::decide:
       return gpu_ ? kDecision_s : 0;
     case Verb::read_weights:
+    case Verb::write_grads:
+    case Verb::read_grads:
     case Verb::fetch_states:
     case Verb::send_states:
     case Verb::commit:

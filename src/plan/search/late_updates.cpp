@@ -17,8 +17,7 @@ constexpr int64_t kPasses = 200;
 std::vector<size_t> updated_on_host(const StepShape& shape) {
   std::vector<size_t> blocks;
   for (int b = 0; b < shape.n_blocks(); ++b)
-    if (shape.blocks[static_cast<size_t>(b)].place.updates() == Place::host &&
-        shape.is_trained(b) && !shape.tied(b))
+    if (shape.updates_in(b) == Place::host && shape.is_trained(b) && !shape.tied(b))
       blocks.push_back(static_cast<size_t>(b));
   return blocks;
 }

@@ -176,7 +176,7 @@ PinnedStates::PinnedStates(PinRecord record, const StorePlace& place)
   if (is_pinned && std::ranges::find(pins, record_.pin) == pins.end()) refuse("keeps no");
   generation_ = is_pinned ? &extents_->pinned(record_.pin) : &extents_->committed();
   if (is_pinned && generation_->number != record_.generation) refuse("keeps another generation as");
-  if (!StateStore::is_store_of(shape_, extents_->layout()))
+  if (!StateStore::has_states_of(shape_, extents_->layout()))
     refuse("has other blocks than those of");
   store_.emplace(shape_, *extents_);
   reader_.emplace(shape_, *store_, *generation_);

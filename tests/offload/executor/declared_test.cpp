@@ -62,6 +62,7 @@ class Hidden {
     return {at, at + memory_.layout().region(id).n_bytes};
   }
   void use(const Bytes& bytes, uint8_t how) {
+    if (!memory_.at(bytes.region)) return;  // on a drive
     Hide& region = *std::ranges::find(regions_, bytes.region, &Hide::id);
     region.uses.resize(region.before.size());
     for (int64_t i = bytes.offset; i < bytes.offset + bytes.n_bytes; ++i)

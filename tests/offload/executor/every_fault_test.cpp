@@ -42,13 +42,22 @@ class Limit {
 };
 
 /** Every verb: blocks in both places, kept, recomputed and sent; borrowed tensors; outputs on the
- * host. */
-StepShape shape_of_all_verbs() {
-  return make_shape({.n_layers = 4,
-                     .n_micro_max = 2,
-                     .placing = Placing::mixed,
-                     .mixed_activations = true,
-                     .layer_inputs_on_host = true});
+ * host; and gradients on a drive. */
+std::vector<StepShape> shapes_of_all_verbs() {
+  return {make_shape({.n_layers = 4,
+                      .n_micro_max = 2,
+                      .placing = Placing::mixed,
+                      .mixed_activations = true,
+                      .layer_inputs_on_host = true}),
+          make_shape({.n_layers = 1,
+                      .n_micro_max = 2,
+                      .order = AccumulationOrder::vertical,
+                      .placing = Placing::everything_on_drive,
+                      .tied = false,
+                      // With one slot the list has no read of a second block before an update.
+                      .n_state_slots = 1,
+                      .n_grad_windows = 1,
+                      .state_piece_elements = 4096})};
 }
 
 constexpr int kMicro = 2;
@@ -66,9 +75,9 @@ class EveryFault : public testing::TestWithParam<std::tuple<TestedDevice, bool>>
   static TestedDevice kind() { return std::get<0>(GetParam()); }
   static bool clips() { return std::get<1>(GetParam()); }
 
-  static Run make(PlantedFault fault = {}) {
+  static Run make(const StepShape& shape, PlantedFault fault = {}) {
     Run made;
-    ToyOptions options{.shape = shape_of_all_verbs(), .skipped_step = -1, .clips = clips()};
+    ToyOptions options{.shape = shape, .skipped_step = -1, .clips = clips()};
     options.make_device = [&made, fault](WorkerPool& pool) -> std::unique_ptr<Device> {
       auto device =
           make_device(kind(), pool, {.seed = static_cast<uint64_t>(fault.n + 1), .poison = true});
@@ -80,95 +89,100 @@ class EveryFault : public testing::TestWithParam<std::tuple<TestedDevice, bool>>
     made.run->executor().set_watchdog(20s);
     return made;
   }
+
+  static void expect_each_comes_back(const StepShape& shape) {
+    // A step that has settled, and one after it.
+    Run whole = make(shape);
+    const std::vector<std::byte> before = whole.run->states();
+    whole.run->step(kMicro);
+    whole.run->executor().settle();
+    const int n_first = whole.device->n_submitted();
+    const std::vector<std::byte> between = whole.run->states();
+    whole.run->step(kMicro);
+    whole.run->result();
+    const int n_works = whole.device->n_submitted();
+    // Without clipping updates run under the backward: they begin where the list has the first.
+    const StepList& list = whole.run->executor().training_list(
+        kMicro, clips() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive);
+    ASSERT_EQ(n_first, std::ssize(list));
+    const auto n_until_update = static_cast<int>(
+        std::ranges::find_if(list, [](const Action& a) { return a.verb == Verb::update; }) -
+        list.begin());
+    ASSERT_GT(n_until_update, 0);
+
+    int n_kept = 0;
+    // Threads are started anew for each run: a third of the actions do.
+    const char* is_long = std::getenv("FERRY_LONG");
+    const int stride = kind() == TestedDevice::threads && !is_long ? 3 : 1;
+    for (const bool is_after : {false, true})
+      for (int n = 0; n < n_works; n += stride) {
+        const std::string what = (is_after ? "after " : "before ") +
+                                 describe(list[static_cast<size_t>(n % n_first)], shape) +
+                                 " of step " + std::to_string(n / n_first);
+        SCOPED_TRACE(what);
+        const Limit limit(what, 60s);
+        Run made = make(shape, {.n = n, .is_after = is_after});
+        std::string message;
+        try {
+          made.run->step(kMicro);
+          made.run->executor().settle();
+          made.run->step(kMicro);
+          made.run->result();
+        } catch (const std::exception& failure) {
+          message = failure.what();
+        }
+        ASSERT_EQ(message, "planted");
+        EXPECT_THROW(made.run->step(kMicro), std::runtime_error) << "a failed run stays failed";
+        if (n % n_first >= n_until_update) continue;
+        EXPECT_TRUE(made.run->states() == (n < n_first ? before : between));
+        ++n_kept;
+      }
+    EXPECT_GT(n_kept, 2 * n_until_update / stride);
+
+    // The device's memory and its process are none the worse.
+    Run again = make(shape);
+    again.run->step(kMicro);
+    again.run->executor().settle();
+    EXPECT_TRUE(again.run->states() == between);
+  }
 };
 
 TEST_P(EveryFault, TheRunUsesEveryVerb) {
-  Run made = make();
   std::set<Verb> verbs;
-  for (const Action& action : made.run->executor().training_list(kMicro))
-    verbs.insert(action.verb);
+  for (const StepShape& shape : shapes_of_all_verbs()) {
+    Run made = make(shape);
+    for (const Action& action : made.run->executor().training_list(kMicro))
+      verbs.insert(action.verb);
+  }
   EXPECT_EQ(verbs.size(), static_cast<size_t>(kVerbs));
 }
 
 TEST_P(EveryFault, HasTheBitsOfTheSerialDeviceWithoutOne) {
-  ToyOptions options{.shape = shape_of_all_verbs(),
-                     .n_micro = {kMicro, kMicro},
-                     .skipped_step = -1,
-                     .clips = clips()};
-  const ToyResult expected = run_toy(options);
-  Run made = make();
-  made.run->step(kMicro);
-  made.run->step(kMicro);
-  EXPECT_TRUE(made.run->result() == expected);
+  for (const StepShape& shape : shapes_of_all_verbs()) {
+    ToyOptions options{
+        .shape = shape, .n_micro = {kMicro, kMicro}, .skipped_step = -1, .clips = clips()};
+    const ToyResult expected = run_toy(options);
+    Run made = make(shape);
+    made.run->step(kMicro);
+    made.run->step(kMicro);
+    EXPECT_TRUE(made.run->result() == expected);
+  }
 }
 
 TEST_P(EveryFault, ComesBackAndLeavesTheStepBefore) {
-  const StepShape shape = shape_of_all_verbs();
-  // A step that has settled, and one after it.
-  Run whole = make();
-  const std::vector<std::byte> before = whole.run->states();
-  whole.run->step(kMicro);
-  whole.run->executor().settle();
-  const int n_first = whole.device->n_submitted();
-  const std::vector<std::byte> between = whole.run->states();
-  whole.run->step(kMicro);
-  whole.run->result();
-  const int n_works = whole.device->n_submitted();
-  // Without clipping updates run under the backward: they begin where the list has the first.
-  const StepList& list = whole.run->executor().training_list(
-      kMicro, clips() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive);
-  ASSERT_EQ(n_first, std::ssize(list));
-  const auto n_until_update = static_cast<int>(
-      std::ranges::find_if(list, [](const Action& a) { return a.verb == Verb::update; }) -
-      list.begin());
-  ASSERT_GT(n_until_update, 0);
-
-  int n_kept = 0;
-  // Threads are started anew for each run: a third of the actions do.
-  const char* is_long = std::getenv("FERRY_LONG");
-  const int stride = kind() == TestedDevice::threads && !is_long ? 3 : 1;
-  for (const bool is_after : {false, true})
-    for (int n = 0; n < n_works; n += stride) {
-      const std::string what = (is_after ? "after " : "before ") +
-                               describe(list[static_cast<size_t>(n % n_first)], shape) +
-                               " of step " + std::to_string(n / n_first);
-      SCOPED_TRACE(what);
-      const Limit limit(what, 60s);
-      Run made = make({.n = n, .is_after = is_after});
-      std::string message;
-      try {
-        made.run->step(kMicro);
-        made.run->executor().settle();
-        made.run->step(kMicro);
-        made.run->result();
-      } catch (const std::exception& failure) {
-        message = failure.what();
-      }
-      ASSERT_EQ(message, "planted");
-      EXPECT_THROW(made.run->step(kMicro), std::runtime_error) << "a failed run stays failed";
-      if (n % n_first >= n_until_update) continue;
-      EXPECT_TRUE(made.run->states() == (n < n_first ? before : between));
-      ++n_kept;
-    }
-  EXPECT_GT(n_kept, 2 * n_until_update / stride);
-
-  // The device's memory and its process are none the worse.
-  Run again = make();
-  again.run->step(kMicro);
-  again.run->executor().settle();
-  EXPECT_TRUE(again.run->states() == between);
+  for (const StepShape& shape : shapes_of_all_verbs())
+    expect_each_comes_back(shape);
 }
-
 TEST_P(EveryFault, OfACheckpointComesBackFromTheStepsBesideIt) {
-  const StepShape shape = shape_of_all_verbs();
+  const StepShape shape = shapes_of_all_verbs().front();
   for (const bool is_after : {false, true})
     for (int n = 0; n <= shape.n_blocks(); ++n) {  // each block, and the end
       const std::string what = "work " + std::to_string(n) + " of a checkpoint";
       SCOPED_TRACE(what);
       const Limit limit(what, 60s);
-      Run whole = make();
+      Run whole = make(shape);
       whole.run->step(kMicro);
-      Run made = make({.n = whole.device->n_submitted() + n, .is_after = is_after});
+      Run made = make(shape, {.n = whole.device->n_submitted() + n, .is_after = is_after});
       Saved saved;
       std::string message;
       try {

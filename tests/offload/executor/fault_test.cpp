@@ -100,10 +100,13 @@ TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
 }
 
 TEST(PlantedFault, EveryNeededEdgeOfADriveShowsAndNoOtherDoes) {
-  for (Placing placing : {Placing::drive, Placing::all_on_drive})
+  for (Placing placing : {Placing::drive, Placing::all_on_drive, Placing::everything_on_drive})
     expect_needed_edges_to_show(make_shape({.n_layers = 1,
                                             .compute = DType::bf16,
                                             .n_micro_max = 2,
+                                            .order = placing == Placing::everything_on_drive
+                                                         ? AccumulationOrder::vertical
+                                                         : AccumulationOrder::horizontal,
                                             .placing = placing,
                                             .tied = false,
                                             .n_grad_slots = 1,

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -35,11 +36,12 @@ std::vector<std::byte> read_pinned(const StepShape& shape, GenerationReader& rea
 class PinUnderSteps : public testing::TestWithParam<ToyKind> {
  protected:
   ToyOptions options(Placing placing, bool clips) const {
-    return {.shape = make_shape({.compute = GetParam().compute,
-                                 .placing = placing,
-                                 .states = GetParam().states,
-                                 .split_master = GetParam().split_master}),
-            .clips = clips};
+    ShapeOptions shape = {.compute = GetParam().compute,
+                          .placing = placing,
+                          .states = GetParam().states,
+                          .split_master = GetParam().split_master};
+    if (!may_place(shape)) shape.order = AccumulationOrder::vertical;
+    return {.shape = make_shape(shape), .clips = clips};
   }
   /** All states after so many steps, from a run that ends there. */
   Saved states_after(size_t n_steps, bool clips) const {
@@ -65,8 +67,12 @@ void pin(ToyRun& run, const StepShape& shape, Saved& saved) {
 }
 
 void expect_pinned(ToyRun& run, const StepShape& shape, Saved memory, const Saved& expected) {
-  StateStore states(shape, *run.store());
-  GenerationReader reader(shape, states, run.store()->pinned("it"));
+  // Whoever reads a generation need not know where gradients waited.
+  StepShape reads = shape;
+  for (BlockShape& block : reads.blocks)
+    if (block.place.grads == Place::nvme) block.place.grads = reads.drive_memory();
+  StateStore states(reads, *run.store());
+  GenerationReader reader(reads, states, run.store()->pinned("it"));
   for (int b = 0; b < shape.n_blocks(); ++b)
     if (shape.n_state_pieces(b) > 0) memory.bytes[b] = read_pinned(shape, reader, b);
   EXPECT_TRUE(memory.bytes == expected.bytes);
@@ -80,7 +86,8 @@ TEST_P(PinUnderSteps, KeepsWhatTheStepLeft) {
          is_long ? std::vector<size_t>{1, 3} : std::vector<size_t>{clips ? 1u : 3u}) {
       const Saved expected = states_after(after, clips);
       const ToyResult whole = run_toy(options(Placing::host, clips));
-      for (Placing placing : {Placing::drive, Placing::mixed, Placing::drive_of_cpu})
+      for (Placing placing :
+           {Placing::drive, Placing::mixed, Placing::drive_of_cpu, Placing::everything_on_drive})
         for (int seed = -2; seed < n_seeds; ++seed) {  // -2: serial, -1: threads
           SCOPED_TRACE("seed " + std::to_string(seed));
           ToyOptions o = options(placing, clips);
@@ -120,6 +127,33 @@ TEST_P(PinUnderSteps, NoStepWaitsForTheDiskOfItsFiles) {
   run.executor().await_saving();
   EXPECT_EQ(run.result(), run_toy(options(Placing::host, true)));
   expect_pinned(run, o.shape, {}, expected);
+}
+
+/** Who goes on from a generation, or anew, finds no gradients of steps before. */
+TEST_P(PinUnderSteps, NoGenerationHasGradients) {
+  const ToyOptions o = options(Placing::everything_on_drive, true);
+  ToyRun run(o);
+  run.step(3);
+  run.executor().settle();
+  ExtentStore& store = *run.store();
+  std::vector<SegmentId> grads, lasting;
+  for (SegmentId id = 0; id < store.layout().n_segments(); ++id)
+    (store.layout().segment(id).is_volatile ? grads : lasting).push_back(id);
+  const auto n_written = [&](const std::vector<SegmentId>& segments) {
+    return std::ranges::count_if(segments, [&](SegmentId id) { return store.is_written(id); });
+  };
+  ASSERT_GT(grads.size(), 5u);
+  EXPECT_EQ(n_written(grads), std::ssize(grads));
+  EXPECT_TRUE(StateStore::is_store_of(o.shape, store.layout()));
+  EXPECT_FALSE(StateStore::is_store_of(options(Placing::all_on_drive, true).shape, store.layout()));
+  EXPECT_TRUE(
+      StateStore::has_states_of(options(Placing::all_on_drive, true).shape, store.layout()));
+  store.start_anew();
+  EXPECT_EQ(n_written(grads), 0);
+  EXPECT_EQ(n_written(lasting), 0);
+  store.start_from(store.committed());
+  EXPECT_EQ(n_written(grads), 0);
+  EXPECT_EQ(n_written(lasting), std::ssize(lasting));
 }
 
 /** A commit that lasts as long as a step: the next ones are submitted meanwhile, or dropped. */

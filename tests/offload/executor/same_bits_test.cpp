@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -52,10 +53,24 @@ constexpr Activations kActivations[] = {Activations::keep, Activations::selectiv
                                         Activations::recompute,
 #endif
                                         Activations::host};
-constexpr Placing kPlacings[] = {Placing::gpu,          Placing::host,
-                                 Placing::mixed,        Placing::drive,
-                                 Placing::all_on_drive, Placing::weights_on_gpu,
-                                 Placing::drive_of_cpu, Placing::all_on_drive_of_cpu};
+constexpr Placing kPlacings[] = {Placing::gpu,
+                                 Placing::host,
+                                 Placing::mixed,
+                                 Placing::drive,
+                                 Placing::all_on_drive,
+                                 Placing::weights_on_gpu,
+                                 Placing::grads_on_drive,
+                                 Placing::everything_on_drive,
+                                 Placing::drive_of_cpu,
+                                 Placing::all_on_drive_of_cpu,
+                                 Placing::everything_on_drive_of_cpu};
+int64_t count_of(const StepList& list, Verb verb) {
+  return std::ranges::count(list, verb, &Action::verb);
+}
+
+/** Those with gradients on a drive. */
+constexpr Placing kGradPlacings[] = {Placing::grads_on_drive, Placing::everything_on_drive,
+                                     Placing::everything_on_drive_of_cpu};
 
 TEST_P(SameBits, AReferenceThatLearnsSomething) {
   const ToyResult a = reference();
@@ -82,6 +97,7 @@ TEST_P(SameBits, InEveryPlaceOrderAndActivation) {
           o.order = order;
           o.activations = activations;
           o.layer_inputs_on_host = layer_inputs_on_host;
+          if (!may_place(o)) continue;
           EXPECT_EQ(run_toy(serial(o)), expected)
               << "placing " << static_cast<int>(placing) << ", order " << static_cast<int>(order)
               << ", activations " << static_cast<int>(activations)
@@ -189,6 +205,42 @@ TEST_P(SameBits, UnderAdversarialOrders) {
       }
 }
 
+TEST_P(SameBits, WithGradientsOnADriveUnderAdversarialOrders) {
+  for (const bool clips : {true, false})
+    for (const bool tied : {true, false})
+      for (const int n_micro_max : {1, 3}) {
+        ShapeOptions o = shape();
+        o.tied = tied;
+        o.n_micro_max = n_micro_max;
+        o.placing = Placing::gpu;
+        ToyOptions resident = serial(o);
+        resident.clips = clips;
+        if (n_micro_max == 1) resident.n_micro = {1, 1, 1, 1};
+        const ToyResult expected = run_toy(resident);
+        for (int seed = 0; seed < n_seeds(); ++seed)
+          for (Placing placing : kGradPlacings) {
+            o.placing = placing;
+            o.order = n_micro_max > 1 ? AccumulationOrder::vertical : kOrders[seed % 2];
+            o.activations = kActivations[seed % 3];
+            o.some_update_late = seed % 3 == 2;
+            o.n_state_slots = 1 + seed % 4;
+            o.n_grad_slots = 1 + seed / 2 % 3;
+            o.n_grad_windows = 1 + seed / 3 % 3;
+            o.state_piece_elements = 512 * (1 + seed % 5);
+            ToyOptions options = with_seed(o, seed);
+            options.clips = clips;
+            options.n_micro = resident.n_micro;
+            options.overlap = seed % 5 != 4;
+            ToyRun run(options);
+            for (int n_micro : options.n_micro)
+              run.step(n_micro);
+            EXPECT_EQ(run.result(), expected)
+                << "seed " << seed << ", placing " << static_cast<int>(placing);
+            EXPECT_GT(count_of(run.executor().training_list(1), Verb::write_grads), 3);
+          }
+      }
+}
+
 TEST_P(SameBits, WithLayerInputsOnTheHostUnderAdversarialOrders) {
   ShapeOptions o = shape();
   o.placing = Placing::gpu;
@@ -228,8 +280,11 @@ TEST_P(SameBits, WithThreads) {
   const ToyResult expected = reference();
   for (int i = 0; i < (std::getenv("FERRY_LONG") ? 60 : 6); ++i) {
     ShapeOptions o = shape();
-    o.placing = i % 3 == 2 ? Placing::drive : i % 3 == 1 ? Placing::mixed : Placing::host;
     o.order = kOrders[i / 2 % 2];
+    o.placing = i % 3 == 2   ? Placing::everything_on_drive
+                : i % 3 == 1 ? Placing::mixed
+                             : Placing::host;
+    if (!may_place(o)) o.placing = Placing::drive;
     o.mixed_activations = true;
     o.layer_inputs_on_host = i % 3 == 1;
     ToyOptions options = serial(o);
@@ -290,6 +345,7 @@ TEST_P(SameBits, WhetherGradientsAreSummedOrNot) {
           o.placing = placing;
           o.order = order;
           for (int seed = 0; seed < 3; ++seed) {
+            if (!may_place(o)) continue;
             options = with_seed(o, seed);
             options.n_micro = {1, 1, 1, 1};
             EXPECT_EQ(run_toy(options), expected) << n_micro_max << " micro-batches at most";
@@ -353,6 +409,7 @@ TEST_P(SameBits, WithoutClippingUnderTheBackward) {
         o.activations = kActivations[seed / 2 % 3];
         o.layer_inputs_on_host = seed / 3 % 2 == 1;
         o.some_update_late = seed % 3 == 2;
+        if (!may_place(o)) continue;
         ToyOptions options = with_seed(o, seed);
         options.clips = false;
         options.overlap = seed % 5 != 4;
@@ -380,6 +437,7 @@ TEST_P(SameBits, ABlockWhoseGradientsAreNotFiniteStaysAsItIs) {
         o.placing = placing;
         o.order = order;
         o.some_update_late = seed % 2 == 1;
+        if (!may_place(o)) continue;
         ToyOptions options = with_seed(o, seed);
         options.clips = false;
         ToyRun run(options);
@@ -414,6 +472,7 @@ TEST_P(SameBits, AfterASkippedStepNothingHasChanged) {
   for (Placing placing : kPlacings) {
     ShapeOptions o = shape();
     o.placing = placing;
+    if (!may_place(o)) o.order = AccumulationOrder::vertical;
     ToyOptions options = serial(o);
     options.skipped_step = 2;
     ToyRun run(options);

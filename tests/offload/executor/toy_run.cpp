@@ -246,6 +246,12 @@ void ToyRun::make_store() {
   ExtentStore::create(*disk_, std::move(segments), kKept, "toy");
   store_.emplace(*disk_, StoreIdentity{.run = "toy"});
   states_.emplace(options_.shape, *store_);
+  // A planted fault may read gradients before a step writes them.
+  std::vector<StorePage> zeros(
+      static_cast<size_t>(grad_piece_bytes(options_.shape) / kStorePage_bytes));
+  for (int b = 0; b < options_.shape.n_blocks(); ++b)
+    for (int piece = 0; piece < layout_.block(b).n_state_pieces; ++piece)
+      if (layout_.block(b).writes_grads) states_->write_grads(b, piece, bytes_of(zeros).data());
 }
 
 void ToyRun::write_bytes(int block,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "offload/step/state_pieces.h"
 #include "src/base/bytes.h"
 #include "tests/offload/step/shapes.h"
 
@@ -44,6 +45,42 @@ TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
       EXPECT_EQ(tagged, reserved);
     }
   }
+}
+
+TEST(Layout, GradientsOnADriveTakeWindowsOfTheHostOrSlotsOfACpu) {
+  for (const bool is_cpu : {false, true})
+    for (const auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+      ShapeOptions o = {
+          .compute = DType::bf16,
+          .n_micro_max = order == AccumulationOrder::vertical ? 3 : 1,
+          .order = order,
+          .placing = is_cpu ? Placing::everything_on_drive_of_cpu : Placing::everything_on_drive,
+          .tied = false,
+          .n_grad_slots = 1,
+          .state_piece_elements = 4096};
+      const Layout layout = make_layout(make_shape(o));
+      EXPECT_EQ(layout.bytes_of(Tag::grads, Place::host), 0);
+      EXPECT_EQ(layout.bytes_of(Tag::grads, Place::device), 0);
+      // 1,280 + 3 x 5,632 + 512 elements, of which three micro-batches make fp32.
+      const int64_t width = o.n_micro_max > 1 ? 4 : 2;
+      EXPECT_EQ(layout.bytes_of(Tag::grads, Place::nvme), width * (1280 + 3 * 5632 + 512));
+      EXPECT_EQ(layout.grad_windows.size(), is_cpu ? 0u : 2u);
+      ASSERT_EQ(layout.grad_slots.size(), 1u);
+      const Region& slot = layout.region(layout.grad_slots[0]);
+      // A drive takes whole pages: 1,536 elements are left for a second piece.
+      EXPECT_EQ(slot.n_bytes, !is_cpu      ? width * 5632
+                              : width == 4 ? 4 * 4096 + 2 * kDrivePage_bytes
+                                           : 2 * 4096 + kDrivePage_bytes);
+      for (RegionId id : layout.grad_windows)
+        EXPECT_EQ(layout.region(id).n_bytes, width * 4096);
+      for (RegionId id : layout.state_slots)
+        EXPECT_EQ(layout.region(id).n_bytes - layout.region(layout.state_window).n_bytes,
+                  width * 4096);
+      for (const auto* ids : {&layout.state_slots, &layout.grad_windows, &layout.weight_windows})
+        for (RegionId id : *ids)
+          EXPECT_EQ(layout.region(id).offset % kDrivePage_bytes, 0);
+      EXPECT_EQ(is_cpu && slot.offset % kDrivePage_bytes != 0, false);
+    }
 }
 
 /** The regions that outputs of blocks have; -1 where they are in slots. */

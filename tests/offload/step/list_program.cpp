@@ -100,7 +100,7 @@ class ProgramMaker {
     return touches;
   }
   bool decides_by_itself(int b) const {
-    return each_decides_ && block(b).place.updates() == Place::host;
+    return each_decides_ && shape_.updates_in(b) == Place::host;
   }
 
   // ---- What bytes hold
@@ -286,6 +286,12 @@ class ProgramMaker {
         contents_.write(bytes, {What::weights, b, 0, 0, 0, trained});
         break;
       }
+      case Verb::write_grads:
+        follow_grads(a, a.reads, a.writes);
+        break;
+      case Verb::read_grads:
+        follow_grads(a, a.writes, a.reads);
+        break;
       case Verb::fetch_states:
         write_all(a, Role::states, state_record(shape_, b, a.piece).update_bytes,
                   piece_of(a, drive_[{b, a.piece}]));
@@ -308,6 +314,26 @@ class ProgramMaker {
   }
 
   int64_t grads_n(int b) const { return shape_.n_grad_elements(b); }
+
+  /** A piece's gradients between memory and the block's own place on the drive. */
+  void follow_grads(const Action& a, const std::vector<Bytes>& memory, std::vector<Bytes> drive) {
+    std::erase_if(drive, [](const Bytes& bytes) { return bytes.role == Role::released; });
+    const int64_t from = a.piece * shape_.state_piece_elements,
+                  n = std::min(shape_.state_piece_elements,
+                               block(a.block).n_trained_elements - from);
+    const bool writes = a.verb == Verb::write_grads;
+    const Bytes at = {layout_.segment(a.block, Segment::grads), from * grad_width(a.block),
+                      n * grad_width(a.block), Role::grads};
+    const int64_t whole = (at.n_bytes + kDrivePage_bytes - 1) / kDrivePage_bytes * kDrivePage_bytes;
+    if (drive != std::vector{at} || memory.empty() ||
+        memory.front().n_bytes != (writes ? at.n_bytes : whole))
+      return complain(" moves other bytes than the piece's");
+    Bytes in_memory = memory.front();
+    if (!writes) contents_.write(in_memory, {});
+    in_memory.n_bytes = at.n_bytes;
+    check_grads(writes ? in_memory : at, a.block, at.offset, shape_.n_blocks());
+    writes ? contents_.copy(at, in_memory) : contents_.copy(in_memory, at);
+  }
 
   /** A micro-batch's gradients become part of the sum. */
   void follow_sum(const Action& a) {

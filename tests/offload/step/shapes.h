@@ -9,7 +9,8 @@
 namespace ferry::test {
 
 /** weights_on_gpu: the host updates what the GPU keeps. drive: the host updates what lies on a
- * drive; all_on_drive: weights, too; ..._of_cpu: the same where the device is the host. */
+ * drive; all_on_drive: weights, too; grads_on_drive: gradients instead, everything_on_drive: both,
+ * where they may; ..._of_cpu: the same where the device is the host. */
 enum class Placing {
   gpu,
   host,
@@ -17,8 +18,11 @@ enum class Placing {
   weights_on_gpu,
   drive,
   all_on_drive,
+  grads_on_drive,
+  everything_on_drive,
   drive_of_cpu,
-  all_on_drive_of_cpu
+  all_on_drive_of_cpu,
+  everything_on_drive_of_cpu
 };
 inline constexpr BlockPlacement kAllOnDrive{Place::nvme, Place::nvme, Place::host};
 inline constexpr BlockPlacement kAllOnDriveOfCpu{Place::nvme, Place::nvme, Place::device};
@@ -26,6 +30,10 @@ inline constexpr BlockPlacement kStatesOnDrive{Place::host, Place::nvme, Place::
 inline constexpr BlockPlacement kStatesOnDriveOfCpu{Place::device, Place::nvme, Place::device};
 inline constexpr BlockPlacement kWeightsOnDeviceStatesOnDrive{Place::device, Place::nvme,
                                                               Place::host};
+inline constexpr BlockPlacement kGradsOnDrive{Place::host, Place::nvme, Place::nvme};
+inline constexpr BlockPlacement kGradsOnDriveOfCpu{Place::device, Place::nvme, Place::nvme};
+inline constexpr BlockPlacement kWeightsOnDeviceGradsOnDrive{Place::device, Place::nvme,
+                                                             Place::nvme};
 /** The frozen part: the embeddings and layer 0, layer 1 between trained ones, every block but the
  * embeddings, or each block's second tensor. */
 enum class Frozen { nothing, first_blocks, middle_block, all_but_embeddings, second_tensors };
@@ -46,6 +54,7 @@ struct ShapeOptions {
   int n_layer_input_slots = 2;
   int n_state_slots = 2;
   int n_weight_windows = 2;
+  int n_grad_windows = 2;
   int64_t state_piece_elements = 1024;
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
@@ -86,6 +95,28 @@ inline void freeze(StepShape& shape, Frozen frozen) {
       t.trainable &= !is_whole;
   }
   arrange(shape);
+}
+
+/** Gradients wait in memory where they may not on a drive, and where blocks share tensors. */
+inline void keep_grads_in_memory(StepShape& shape) {
+  const auto keep = [&](int b) {
+    Place& place = shape.blocks[static_cast<size_t>(b)].place.grads;
+    if (place == Place::nvme) place = shape.drive_memory();
+  };
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    if (!shape.may_write_grads(b) || !shape.is_trained(b)) keep(b);
+    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed)
+      for (int sharer : {b, borrowed.block})
+        keep(sharer);
+  }
+}
+
+/** True where the blocks can live as they are asked to. */
+inline bool may_place(const ShapeOptions& o) {
+  const bool writes_grads = o.placing == Placing::grads_on_drive ||
+                            o.placing == Placing::everything_on_drive ||
+                            o.placing == Placing::everything_on_drive_of_cpu;
+  return !writes_grads || o.n_micro_max == 1 || o.order == AccumulationOrder::vertical;
 }
 
 /** The type that is computed in, and how states and master are kept. */
@@ -129,12 +160,20 @@ inline StepShape make_shape(const ShapeOptions& o) {
     const bool in_mixture = o.placing == Placing::mixed && !end && index % 4 == 3;
     if (o.placing == Placing::weights_on_gpu || in_mixture) b.place = kWeightsOnDevice;
     if (o.placing == Placing::drive) b.place = kStatesOnDrive;
+    if (o.placing == Placing::grads_on_drive) b.place = kGradsOnDrive;
     if (o.placing == Placing::drive_of_cpu) b.place = kStatesOnDriveOfCpu;
     // Borrowed tensors stay in memory.
     const bool is_shared = o.tied && end;
     if (o.placing == Placing::all_on_drive) b.place = is_shared ? kStatesOnDrive : kAllOnDrive;
     if (o.placing == Placing::all_on_drive_of_cpu)
       b.place = is_shared ? kStatesOnDriveOfCpu : kAllOnDriveOfCpu;
+    if (o.placing == Placing::everything_on_drive)
+      b.place = is_shared ? BlockPlacement(kStatesOnDrive) : Place::nvme;
+    // Weights that a CPU finds in memory are between those.
+    if (o.placing == Placing::everything_on_drive_of_cpu)
+      b.place = is_shared        ? BlockPlacement(kStatesOnDriveOfCpu)
+                : index % 4 == 2 ? BlockPlacement(kGradsOnDriveOfCpu)
+                                 : Place::nvme;
     if (o.placing == Placing::mixed && !end && index % 4 == 1)
       b.place = index % 8 == 5 ? kWeightsOnDeviceStatesOnDrive : kAllOnDrive;
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
@@ -161,14 +200,15 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.n_layer_input_slots = o.n_layer_input_slots;
   shape.n_state_slots = o.n_state_slots;
   shape.n_weight_windows = o.n_weight_windows;
-  shape.computes_on_host =
-      o.placing == Placing::drive_of_cpu || o.placing == Placing::all_on_drive_of_cpu;
+  shape.n_grad_windows = o.n_grad_windows;
+  shape.computes_on_host = o.placing >= Placing::drive_of_cpu;
   shape.state_piece_elements = o.state_piece_elements;
   chain_blocks(shape, layer_input_bytes(o.compute));
   shape.scratch_bytes = 1024;
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
   shape.trains = o.trains;
   freeze(shape, o.frozen);
+  keep_grads_in_memory(shape);
   return shape;
 }
 
@@ -186,6 +226,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.n_layer_input_slots = 2 + up_to(6);
   o.n_state_slots = 1 + up_to(4);
   o.n_weight_windows = 1 + up_to(3);
+  o.n_grad_windows = 1 + up_to(3);
   o.state_piece_elements = 256 * (1 + up_to(30));
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
@@ -196,9 +237,17 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks.resize(1);
     chain_blocks(shape, layer_input_bytes(o.compute));
   }
-  constexpr BlockPlacement kAll[] = {
-      Place::device, Place::host, kWeightsOnDevice, kStatesOnDrive, kWeightsOnDeviceStatesOnDrive,
-      kAllOnDrive};
+  // The last ones: weights that no other block may borrow.
+  constexpr BlockPlacement kAll[] = {Place::device,
+                                     Place::host,
+                                     kWeightsOnDevice,
+                                     kStatesOnDrive,
+                                     kWeightsOnDeviceStatesOnDrive,
+                                     kGradsOnDrive,
+                                     kWeightsOnDeviceGradsOnDrive,
+                                     kAllOnDrive,
+                                     Place::nvme};
+  constexpr int kOwnWeights = 2;
   constexpr int kPlacings = std::size(kAll);
   const int placing = up_to(kPlacings + 1), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
@@ -209,9 +258,11 @@ inline StepShape random_shape(std::mt19937_64& random) {
   }
   // Gradients of what is shared are added in one place; its weights may be in two.
   const auto live_with = [&](BlockShape& b, const BlockShape& owner) {
-    b.place = owner.place.grads == Place::device ? Place::device : kAll[1 + up_to(kPlacings - 2)];
+    b.place = owner.place.grads == Place::device ? Place::device
+                                                 : kAll[1 + up_to(kPlacings - 1 - kOwnWeights)];
   };
-  if (o.tied && shape.blocks[0].place == kAllOnDrive) shape.blocks[0].place = kStatesOnDrive;
+  if (o.tied && shape.blocks[0].place.weights == Place::nvme)
+    shape.blocks[0].place = kStatesOnDrive;
   for (BlockShape& b : shape.blocks)
     for (const BorrowedExtent& borrowed : b.borrowed)
       live_with(b, shape.blocks[static_cast<size_t>(borrowed.block)]);
@@ -230,6 +281,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
   // Something is trained.
   if (shape.first_backward() == shape.n_blocks()) shape.blocks.back().tensors[0].trainable = true;
   arrange(shape);
+  keep_grads_in_memory(shape);
   return shape;
 }
 
