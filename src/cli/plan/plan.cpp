@@ -37,7 +37,7 @@ void print_reserve(const PlanRequest& request) {
       kept);
 }
 
-/** The store of a run's states, with all copies. */
+/** The store of a run's states, weights and gradients, with all copies. */
 std::vector<std::string> nvme_row(const service::PlannedNvme& nvme) {
   const int64_t n_bytes = nvme.need.store_bytes;
   // So many copies that no store has room for them.
@@ -46,7 +46,9 @@ std::vector<std::string> nvme_row(const service::PlannedNvme& nvme) {
       nvme.budget_bytes ? fmt::format("of {}", format_bytes(*nvme.budget_bytes)) : std::string();
   if (n_bytes > nvme.budget_bytes.value_or(kStore_bytes_max)) limit += ": too much";
   if (n_bytes > 0 && is_possible)
-    limit += fmt::format("{}{} copies of the states", limit.empty() ? "" : "; ", nvme.n_copies);
+    limit += fmt::format("{}{} copies of the {}{}", limit.empty() ? "" : "; ", nvme.n_copies,
+                         contents_text(nvme.need, /*with_grads=*/false),
+                         nvme.need.grad_bytes > 0 ? ", one of the gradients" : "");
   return {"in all", std::string(name_of(Place::nvme)), is_possible ? format_bytes(n_bytes) : "",
           limit};
 }
@@ -128,6 +130,7 @@ ordered_json nvme_json(const service::PlannedNvme& nvme) {
   return {{"directories", directories},
           {"n_blocks", nvme.need.n_blocks},
           {"store_bytes", nvme.need.store_bytes},
+          {"grad_bytes", nvme.need.grad_bytes},
           {"n_copies", nvme.n_copies},
           {"budget_bytes", known(nvme.budget_bytes)},
           {"step_read_bytes", nvme.need.read_bytes},

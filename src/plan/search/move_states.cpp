@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "offload/store/store_layout.h"
 #include "src/base/bytes.h"
@@ -10,9 +11,9 @@
 namespace ferry {
 namespace {
 
-/** A store has no more segments, and a piece up to two of them. */
-constexpr int64_t kPieces_max = 700;
-static_assert(2 * kPieces_max <= kSegments_max);
+/** A store has no more segments, and a piece up to two of them, or three with gradients. */
+constexpr int64_t kPieces_max = 700, kPiecesWithGrads_max = 480;
+static_assert(2 * kPieces_max <= kSegments_max && 3 * kPiecesWithGrads_max <= kSegments_max);
 /** Elements of a piece: in these steps, no larger than the store asks for beyond the last. */
 constexpr int64_t kPiece_elements_least = 1 << 20, kPiece_elements_enough = 16 << 20;
 /** The bytes that a drive could move while a piece begins: smaller pieces take longer. */
@@ -65,8 +66,10 @@ struct Window {
   int n_slots = 0;
 };
 
-/** The largest first. With each of them all groups may move. */
-std::vector<Window> windows_of(const StepShape& shape, const std::vector<Group>& groups) {
+/** The largest first. With each of them all groups may move, in so many pieces at most. */
+std::vector<Window> windows_of(const StepShape& shape,
+                               const std::vector<Group>& groups,
+                               int64_t n_pieces_max) {
   const auto n_pieces = [&](int64_t piece_elements) {
     int64_t n = 0;
     for (const Group& group : groups)
@@ -76,7 +79,7 @@ std::vector<Window> windows_of(const StepShape& shape, const std::vector<Group>&
     return n;
   };
   int64_t least = kPiece_elements_least;
-  while (n_pieces(least) > kPieces_max)
+  while (n_pieces(least) > n_pieces_max)
     least += round_up(least / 16, kPiece_elements_least);
   std::vector<Window> windows = {{least, kStateSlots_least}, {least, kStateSlots}};
   for (int64_t elements = 2 * least; elements <= kPiece_elements_enough; elements *= 2)
@@ -85,11 +88,13 @@ std::vector<Window> windows_of(const StepShape& shape, const std::vector<Group>&
   return windows;
 }
 
-/** True where the block's weights may lie on a drive: another has none of its tensors, and passes
- * read them in slots. */
-bool may_move_weights(const PlanRequest& request, const StepShape& shape, const Group& group) {
-  const Place weights = shape.blocks[static_cast<size_t>(group.front())].place.weights;
-  return group.size() == 1 && (!request.has_gpu || weights != Place::device);
+/** By block: it shares tensors with another, trained or not. */
+std::vector<bool> sharers(const StepShape& shape) {
+  std::vector<bool> shares(shape.blocks.size(), false);
+  for (const Group& group : groups_of(shape))
+    for (int b : group)
+      shares[static_cast<size_t>(b)] = group.size() > 1;
+  return shares;
 }
 
 /** Bytes that the drive moves in a step, and could move in the meantime. */
@@ -97,6 +102,134 @@ int64_t traffic_of(const StepShape& shape) {
   const NvmeNeed need = nvme_need_of(shape, kNvmeCopies_least);
   return need.read_bytes + need.written_bytes + 2 * kPieceStart_bytes * need.n_pieces;
 }
+
+/** Tries what moves. */
+class Mover {
+ public:
+  Mover(const PlanRequest& request, Plan& plan, Search& search)
+      : request_(request),
+        plan_(plan),
+        search_(search),
+        groups_(movable_groups(request, plan.shape)),
+        memory_(request.has_gpu ? Place::host : Place::device),
+        n_grad_slots_(plan.shape.n_grad_slots) {
+    const std::vector<bool> shares = sharers(plan.shape);
+    int64_t n_blocks = 0;
+    for (const Group& group : groups_)
+      for (int b : group) {
+        ++n_blocks;
+        if (shares[static_cast<size_t>(b)]) continue;
+        // Passes read weights of a drive in slots.
+        if (const Place weights = block(b).place.weights;
+            !request.has_gpu || weights != Place::device) {
+          weights_.push_back(b);
+          weights_stay_.push_back(weights);
+        }
+        if (plan.shape.is_trained(b) && plan.shape.may_write_grads(b)) grads_.push_back(b);
+      }
+    if (n_blocks > kPiecesWithGrads_max) grads_.clear();
+    // A CPU has a slot as large as the largest of them: the small ones first.
+    if (!request.has_gpu)
+      std::ranges::stable_sort(grads_, {}, [&](int b) { return block(b).n_trained_elements; });
+  }
+
+  Shortfall go() {
+    const bool moves_all = request_.placement == Place::nvme;
+    const std::vector<Window> windows = windows_of(plan_.shape, groups_, kPieces_max);
+    Moved moved = {.window = windows.back(), .n_states = groups_.size()};
+    if (const auto best = best_of(windows, moved, &Moved::n_states, groups_.size(), moves_all))
+      return lacking_with(*best);
+    if (move_fewest(moved, &Moved::n_weights, weights_.size()) || grads_.empty())
+      return lacking_with(moved);
+    // Weights that moved take slots of a CPU: it may have more room with them in its memory.
+    const std::vector<Window> with_grads = windows_of(plan_.shape, groups_, kPiecesWithGrads_max);
+    for (const size_t n_weights : {weights_.size(), size_t{0}})
+      if (const auto best =
+              best_of(with_grads, {.n_states = groups_.size(), .n_weights = n_weights},
+                      &Moved::n_grads, grads_.size(), /*moves_all=*/false))
+        return lacking_with(*best);
+    return lacking_with(moved);
+  }
+
+ private:
+  /** A window, and the numbers of what passes through it. */
+  struct Moved {
+    Window window;
+    size_t n_states = 0;   ///< groups
+    size_t n_weights = 0;  ///< blocks
+    size_t n_grads = 0;    ///< blocks
+  };
+
+  BlockShape& block(int b) { return plan_.shape.blocks[static_cast<size_t>(b)]; }
+
+  Shortfall lacking_with(const Moved& moved) {
+    StepShape& shape = plan_.shape;
+    shape.state_piece_elements = moved.window.piece_elements;
+    shape.n_state_slots = moved.window.n_slots;
+    plan_.n_on_nvme = 0;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (int b : groups_[g]) {
+        block(b).place.states = g < moved.n_states ? Place::nvme : memory_;
+        plan_.n_on_nvme += g < moved.n_states && shape.is_trained(b);
+      }
+    for (size_t i = 0; i < weights_.size(); ++i)
+      block(weights_[i]).place.weights = i < moved.n_weights ? Place::nvme : weights_stay_[i];
+    plan_.n_weights_on_nvme = static_cast<int>(moved.n_weights);
+    for (size_t i = 0; i < grads_.size(); ++i)
+      block(grads_[i]).place.grads = i < moved.n_grads ? Place::nvme : memory_;
+    plan_.n_grads_on_nvme = static_cast<int>(moved.n_grads);
+    // A CPU waits for its drive: a second slot would gain nothing.
+    shape.n_grad_slots = moved.n_grads > 0 && !request_.has_gpu ? 1 : n_grad_slots_;
+    return fit(request_, shape, search_);
+  }
+  bool fits(const Moved& moved) { return lacking_with(moved).host_bytes == 0; }
+
+  /** Makes the count the fewest of `most` with which the rest fits; false, and all of them, where
+   * even these are too few. */
+  bool move_fewest(Moved& moved, size_t Moved::*count, size_t most) {
+    moved.*count = most;
+    if (!fits(moved)) return false;
+    moved.*count = most - most_possible(0, most, [&](size_t n_kept) {
+                     Moved fewer = moved;
+                     fewer.*count = most - n_kept;
+                     return fits(fewer);
+                   });
+    return true;
+  }
+
+  /** The window with which the drive has least to do, and the fewest of `most` with it, or all of
+   * them; nothing where none fits. */
+  std::optional<Moved> best_of(const std::vector<Window>& windows,
+                               Moved moved,
+                               size_t Moved::*count,
+                               size_t most,
+                               bool moves_all) {
+    std::optional<Moved> best;
+    int64_t least_traffic = INT64_MAX;
+    for (const Window& window : windows) {
+      moved.window = window;
+      if (!move_fewest(moved, count, most)) continue;
+      if (moves_all) moved.*count = most;
+      lacking_with(moved);
+      const int64_t traffic = traffic_of(plan_.shape);
+      // The one with two slots comes last: it is for where there is no room for more.
+      if (traffic >= least_traffic || (window.n_slots < kStateSlots && best)) continue;
+      best = moved;
+      least_traffic = traffic;
+    }
+    return best;
+  }
+
+  const PlanRequest& request_;
+  Plan& plan_;
+  Search& search_;
+  const std::vector<Group> groups_;
+  const Place memory_;  ///< where what does not move is updated
+  const int n_grad_slots_;
+  std::vector<int> weights_,
+      grads_;                        ///< blocks that may move theirs, in the order in which they do
+  std::vector<Place> weights_stay_;  ///< by these: where weights are that do not
+};
 
 }  // namespace
 
@@ -107,60 +240,7 @@ bool may_use_nvme(const PlanRequest& request) {
 }
 
 Shortfall move_states(const PlanRequest& request, Plan& plan, Search& search) {
-  StepShape& shape = plan.shape;
-  const std::vector<Group> groups = movable_groups(request, shape);
-  const auto lacking_with = [&](const Window& window, size_t n_moved) {
-    shape.state_piece_elements = window.piece_elements;
-    shape.n_state_slots = window.n_slots;
-    plan.n_on_nvme = 0;
-    for (size_t g = 0; g < groups.size(); ++g)
-      for (int b : groups[g]) {
-        BlockPlacement& place = shape.blocks[static_cast<size_t>(b)].place;
-        place.states = g < n_moved ? Place::nvme : place.grads;
-        plan.n_on_nvme += g < n_moved && shape.is_trained(b);
-      }
-    return fit(request, shape, search);
-  };
-  /** Moves the weights of as few groups as needed, of those that may go. */
-  const auto move_weights = [&] {
-    std::vector<int> blocks;
-    for (const Group& group : groups)
-      if (may_move_weights(request, shape, group)) blocks.push_back(group.front());
-    std::vector<Place> stay;
-    for (int b : blocks)
-      stay.push_back(shape.blocks[static_cast<size_t>(b)].place.weights);
-    const auto lacking_without = [&](size_t n) {
-      for (size_t i = 0; i < blocks.size(); ++i)
-        shape.blocks[static_cast<size_t>(blocks[i])].place.weights = i < n ? Place::nvme : stay[i];
-      return fit(request, shape, search);
-    };
-    const size_t n_kept = most_possible(0, blocks.size(), [&](size_t n) {
-      return lacking_without(blocks.size() - n).host_bytes == 0;
-    });
-    plan.n_weights_on_nvme = static_cast<int>(blocks.size() - n_kept);
-    return lacking_without(blocks.size() - n_kept);
-  };
-  const bool moves_all = request.placement == Place::nvme;
-  Window best;
-  size_t n_moved = groups.size();
-  int64_t least_traffic = INT64_MAX;
-  for (const Window& window : windows_of(shape, groups)) {
-    best = least_traffic == INT64_MAX ? window : best;  // nothing fits: the smallest
-    if (lacking_with(window, groups.size()).host_bytes > 0) continue;
-    const size_t n_kept = moves_all ? 0 : most_possible(0, groups.size(), [&](size_t n) {
-      return lacking_with(window, groups.size() - n).host_bytes == 0;
-    });
-    lacking_with(window, groups.size() - n_kept);
-    const int64_t traffic = traffic_of(shape);
-    // The one with two slots comes last: it is for where there is no room for more.
-    if (traffic >= least_traffic || (window.n_slots < kStateSlots && least_traffic < INT64_MAX))
-      continue;
-    best = window;
-    n_moved = groups.size() - n_kept;
-    least_traffic = traffic;
-  }
-  const Shortfall lacking = lacking_with(best, n_moved);
-  return lacking.host_bytes > 0 ? move_weights() : lacking;
+  return Mover(request, plan, search).go();
 }
 
 }  // namespace ferry

@@ -86,7 +86,8 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
   const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && plan.n_micro > 1;
   std::string on_nvme;
   for (const auto& [what, n] :
-       {std::pair{"states", plan.n_on_nvme}, std::pair{"weights", plan.n_weights_on_nvme}})
+       {std::pair{"states", plan.n_on_nvme}, std::pair{"weights", plan.n_weights_on_nvme},
+        std::pair{"gradients", plan.n_grads_on_nvme}})
     if (n > 0)
       on_nvme += fmt::format("; {} of {} of {} blocks on NVMe", what, n, plan.shape.n_blocks());
   return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}{}; saved tensors {}{}",

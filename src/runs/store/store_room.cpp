@@ -96,8 +96,10 @@ int64_t file_bytes_max(const Directories& directories, bool keeps_margin, int64_
 }
 
 std::string formula_of(const StoreNeed& need) {
-  return fmt::format("states of {} x (2 + {} checkpoints at once)", format_bytes(need.state_bytes),
-                     need.n_kept);
+  const std::string grads =
+      need.grad_bytes > 0 ? fmt::format(" and gradients of {}", format_bytes(need.grad_bytes)) : "";
+  return fmt::format("states of {} x (2 + {} checkpoints at once){}",
+                     format_bytes(need.state_bytes), need.n_kept, grads);
 }
 
 std::string advice_on(const StoreNeed& need) {

@@ -32,7 +32,8 @@ int64_t store_budget_bytes(const NvmeSettings& settings, int64_t own_bytes_each 
 struct StoreNeed {
   int64_t state_bytes = 0;  ///< once
   int n_kept = 0;           ///< checkpoints
-  int64_t n_bytes = 0;      ///< of the disk: states x (2 + n_kept), and maps
+  int64_t n_bytes = 0;      ///< of the disk: states x (2 + n_kept), gradients, and maps
+  int64_t grad_bytes = 0;
 };
 
 /** Throws Error(does_not_fit) with what to change where the drives, or nvme_memory, have too

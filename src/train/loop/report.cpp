@@ -53,8 +53,8 @@ void print_wear(const Job& job) {
   const auto life = drive_life_of(need, nvme_settings(job.config).endurance_bytes,
                                   predicted ? std::optional(predicted->step_s) : std::nullopt);
   if (need.n_pieces == 0) return;
-  tell(fmt::format("{} of states on the drive, with all copies. {}\n",
-                   format_bytes(need.store_bytes), wear_text(need, life)));
+  tell(fmt::format("{} of {} on the drive, with all copies. {}\n", format_bytes(need.store_bytes),
+                   contents_text(need), wear_text(need, life)));
   if (const std::string warning = wear_warning(life); !warning.empty())
     log_line("warning: " + warning);
 }

@@ -95,7 +95,8 @@ Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> windo
     return files_.emplace(runs::StoreFiles::open(*place_, settings.directories, disk)).disk();
   runs::StoreNeed need = {.n_kept = n_kept_, .n_bytes = n_bytes};
   for (const Region& region : job.plan.layout.regions)
-    if (region.place == Place::nvme) need.state_bytes += region.n_bytes;
+    if (region.place == Place::nvme)
+      (region.tag == Tag::grads ? need.grad_bytes : need.state_bytes) += region.n_bytes;
   files_.emplace(runs::StoreFiles::make(settings, id_, need, disk));
   // A model that is asked leaves nothing, however its process ends.
   std::error_code error;

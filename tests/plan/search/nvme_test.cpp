@@ -1,5 +1,6 @@
 // Plans with states on a drive: when there are such, that they fit, and what they take.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include <set>
 
 #include "offload/step/state_pieces.h"
-#include "offload/store/store_layout.h"
+#include "offload/store/state_store.h"
 #include "src/base/error.h"
 #include "src/config/models/models.h"
 #include "src/plan/nvme_need.h"
@@ -51,7 +52,11 @@ void expect_fits(const PlanRequest& request, const Plan& plan) {
         << plan.why;
   }
   EXPECT_LE(need.store_bytes, request.nvme_budget_bytes) << plan.why;
-  EXPECT_LE(2 * need.n_pieces, kSegments_max) << plan.why;
+  EXPECT_LE(std::ssize(StateStore::segments_of(plan.shape)), kSegments_max) << plan.why;
+  EXPECT_EQ(std::ranges::count(plan.shape.blocks, Place::nvme,
+                               [](const BlockShape& block) { return block.place.grads; }),
+            plan.n_grads_on_nvme)
+      << plan.why;
   EXPECT_EQ(need.n_blocks, plan.n_on_nvme) << plan.why;
 }
 
@@ -268,11 +273,7 @@ TEST(Nvme, WeightsFollowWhereStatesAreNotEnough) {
     expect_fits(request, *plan);
     n_with_weights += plan->n_weights_on_nvme > 0;
     if (plan->n_weights_on_nvme > 0) {
-      EXPECT_EQ(plan->n_on_nvme,
-                std::ranges::count_if(
-                    plan->shape.blocks,
-                    [](const auto& block) { return block.place.updates() == Place::host; }))
-          << plan->why;
+      EXPECT_EQ(plan->n_on_nvme, plan->shape.n_blocks() - plan->n_resident) << plan->why;
     }
     // Reads come twice for each micro-batch, beside what the update moves.
     const NvmeNeed need = nvme_need_of(plan->shape, kNvmeCopies_least);
@@ -284,6 +285,98 @@ TEST(Nvme, WeightsFollowWhereStatesAreNotEnough) {
     last_s = plan->predicted->step_s;
   }
   EXPECT_GT(n_with_weights, 0);
+}
+
+TEST(Nvme, GradientsFollowWhereWeightsAreNotEnough) {
+  const ModelTable model = bert(1024, 24);
+  double last_s = 1e9;
+  int n_some = 0, n_most = 0;
+  for (const int64_t mib : {160, 224, 288, 384, 512, 640, 768, 896, 1024, 1152, 1280, 1536}) {
+    const PlanRequest request = tight_request(mib * kMiB);
+    const std::optional<Plan> plan = find_plan(model, request);
+    if (!plan) continue;
+    expect_fits(request, *plan);
+    EXPECT_LE(plan->predicted->step_s, last_s * 1.025) << mib << " MiB: " << plan->why;
+    last_s = plan->predicted->step_s;
+    if (plan->n_grads_on_nvme == 0) continue;
+    const int n_movable = plan->shape.n_blocks() - plan->n_resident;
+    (plan->n_grads_on_nvme < n_movable - 2 ? n_some : n_most) += 1;
+    EXPECT_EQ(plan->n_weights_on_nvme, n_movable) << plan->why;
+    EXPECT_EQ(plan->n_on_nvme, n_movable) << plan->why;
+    EXPECT_NE(
+        plan->why.find(fmt::format("gradients of {} of 26 blocks on NVMe", plan->n_grads_on_nvme)),
+        std::string::npos)
+        << plan->why;
+    // They are written and read once a step, and the store has them once.
+    StepShape without = plan->shape;
+    int64_t grad_bytes = 0;
+    for (int b = 0; b < without.n_blocks(); ++b)
+      if (without.grads_on_drive(b)) {
+        grad_bytes += round_up(segment_bytes(without, b, Segment::grads), kDrivePage_bytes);
+        without.blocks[static_cast<size_t>(b)].place.grads = Place::host;
+      }
+    const NvmeNeed need = nvme_need_of(plan->shape, 3), less = nvme_need_of(without, 3);
+    EXPECT_EQ(need.grad_bytes, grad_bytes);
+    EXPECT_EQ(need.read_bytes - less.read_bytes, grad_bytes);
+    EXPECT_EQ(need.written_bytes - less.written_bytes, grad_bytes);
+    EXPECT_EQ(need.store_bytes - less.store_bytes, grad_bytes);
+    EXPECT_EQ(contents_text(need), "states, weights and gradients");
+    EXPECT_EQ(contents_text(less), "states and weights");
+    // No layer's gradients moved though there was room for them.
+    for (int b = 0; b < plan->shape.n_blocks(); ++b) {
+      StepShape fewer = plan->shape;
+      BlockShape& block = fewer.blocks[static_cast<size_t>(b)];
+      if (block.place.grads != Place::nvme || block.n_trained_elements < 12'000'000) continue;
+      block.place.grads = Place::host;
+      fewer.save_buffer_bytes_max = kSaveBuffer_bytes_least;
+      EXPECT_GT(layout_bytes(fewer).n_bytes[kHost], request.host_budget_bytes) << plan->why;
+    }
+  }
+  EXPECT_GT(n_some, 1);
+  EXPECT_GT(n_most, 0);
+}
+
+TEST(Nvme, GradientsThatAreAddedToStayInMemory) {
+  PlanRequest request = tight_request(512 * kMiB);
+  EXPECT_GT(make_plan(bert(1024, 24), request).n_grads_on_nvme, 0);
+  request.order = AccumulationOrder::horizontal;
+  request.micro_batch_size = 2;
+  request.train_batch_size = 4;
+  EXPECT_FALSE(find_plan(bert(1024, 24), request));
+  // Tensors that blocks share: embeddings and a head of words.
+  const ModelTable tied = bert(1024, 24, HeadKind::masked_lm);
+  request = tight_request(0);
+  int n_plans = 0;
+  for (int64_t mib = 512; mib <= 2048; mib += 256) {
+    request.host_budget_bytes = mib * kMiB;
+    const std::optional<Plan> plan = find_plan(tied, request);
+    if (!plan || plan->n_grads_on_nvme == 0) continue;
+    ++n_plans;
+    for (const BlockShape* block : {&plan->shape.blocks.front(), &plan->shape.blocks.back()})
+      EXPECT_NE(block->place.grads, Place::nvme) << plan->why;
+  }
+  EXPECT_GT(n_plans, 0);
+}
+
+TEST(Nvme, HoldsGradientsOfARunOnACpu) {
+  const ModelTable model = bert(512, 12);
+  PlanRequest request;
+  request.machine = with_drive(even_machine({.flops_per_s = 1e12}));
+  request.train_batch_size = request.micro_batch_size.emplace(1);
+  request.max_length = 64;
+  request.has_nvme = true;
+  int n_with_grads = 0;
+  for (int64_t mib = 120; mib <= 240; mib += 10) {
+    request.host_budget_bytes = mib * kMiB;
+    const std::optional<Plan> plan = find_plan(model, request);
+    if (!plan) continue;
+    expect_fits(request, *plan);
+    if (plan->n_grads_on_nvme == 0) continue;
+    ++n_with_grads;
+    EXPECT_EQ(plan->layout.grad_slots.size(), 1u);
+    EXPECT_TRUE(plan->layout.grad_windows.empty());
+  }
+  EXPECT_GT(n_with_grads, 1);
 }
 
 TEST(Nvme, WeightsOfAModelThatIsAskedMoveAlone) {
