@@ -85,6 +85,18 @@ TEST_F(PlanWithDrives, TextTellsSpaceTrafficAndWear) {
   EXPECT_EQ((lasting.err + lasting.out).find("warning"), std::string::npos);
 }
 
+TEST_F(PlanWithDrives, NamesWhatIsOnThem) {
+  const std::vector<std::string> small = {"--host-memory", "1200MiB", "--save-strategy", "no"};
+  const Outcome text = on_drive(small);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_CONTAINS(text.out, "2 copies of the states and weights, one of the gradients");
+  EXPECT_CONTAINS(text.out, "gradients of ");
+  const Outcome json = plan({"--nvme-path", "/mnt/nvme", "--placement", "nvme", "--host-memory",
+                             "1200MiB", "--save-strategy", "no", "--json"});
+  EXPECT_GT(parsed(json)["nvme"]["grad_bytes"], 0);
+  EXPECT_EQ(parsed(on_drive({"--json"}))["nvme"]["grad_bytes"], 0);
+}
+
 TEST_F(PlanWithDrives, TooLittleSpaceIsSaidInItsRow) {
   const Outcome small = on_drive({"--nvme-memory", "1GiB"});
   EXPECT_EQ(small.exit_code, 3);

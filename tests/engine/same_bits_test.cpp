@@ -60,7 +60,7 @@ std::vector<BlockPlacement> mixed_places(const ToyModel& model) {
   return places;
 }
 
-/** States on a drive, of all blocks or of some between others. */
+/** States on a drive, of all blocks or of some between others; gradients, too, if `one` says so. */
 std::vector<BlockPlacement> drive_places(const ToyModel& model, BlockPlacement one, bool is_mixed) {
   std::vector<BlockPlacement> places(model.table.blocks.size(), one);
   if (is_mixed) places = mixed_places(model);
@@ -68,7 +68,8 @@ std::vector<BlockPlacement> drive_places(const ToyModel& model, BlockPlacement o
     places[b] = one;
   // Borrowed tensors stay in memory.
   const auto stay = [&](size_t b) {
-    if (places[b].weights == Place::nvme) places[b].weights = Place::host;
+    for (Place* place : {&places[b].weights, &places[b].grads})
+      if (*place == Place::nvme) *place = Place::host;
   };
   for (size_t b = 0; b < places.size(); ++b)
     for (const BorrowedParam& borrowed : model.table.blocks[b].borrowed) {
@@ -177,6 +178,14 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
     p.order = AccumulationOrder::vertical;
   });
   add("weights and states on a drive", on_drive(kAllOnDrive, false));
+  add("weights, states and gradients on a drive, vertical", [&](auto& p) {
+    on_drive(Place::nvme, false)(p);
+    p.order = AccumulationOrder::vertical;
+  });
+  add("states and gradients on a drive, vertical, threads", [&](auto& p) {
+    on_drive({Place::host, Place::nvme, Place::nvme}, false)(p);
+    p.order = AccumulationOrder::vertical, p.mode = SimulatedMode::threads;
+  });
   add("paused", [](auto& p) { p.pauses = true; });
   add("host, paused", [](auto& p) { p.place = Place::host, p.pauses = true; });
   add("without CUDA graphs", [](auto& p) { p.graphs = false; });
@@ -208,6 +217,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "host, threads",
       "mixed",
       "states of some blocks on a drive, weights too, vertical",
+      "weights, states and gradients on a drive, vertical",
       "host, paused",
   };
   return sample.contains(placement.name) || placement.queue_seed == 1;
@@ -260,7 +270,7 @@ void expect_same_bits_everywhere(const ToyModel& model,
     ++n_compared;
   }
   if (only_sample) {
-    EXPECT_EQ(n_compared, 11) << "a placement of the sample has another name";
+    EXPECT_EQ(n_compared, 12) << "a placement of the sample has another name";
   }
 }
 

@@ -120,6 +120,28 @@ TEST(CostModel, ADriveReadsAndWritesAtItsRatesAndSlowerAtOnce) {
   EXPECT_NEAR(cost_slow.least_drive_seconds(1, 1), 2, 1e-9);
 }
 
+TEST(CostModel, GradientsOnADriveAreWrittenAndReadAtItsRates) {
+  const ModelTable model = bert(1024, 4);
+  const MachineProfile machine = with_drive(even_machine({}), 7e9, 5e9, 3e9);
+  Plan plan = all_on_host(model, machine, true);
+  for (BlockShape& block : plan.shape.blocks)
+    block.place.states = block.place.grads = Place::nvme;
+  plan.shape.order = AccumulationOrder::vertical;
+  const CostModel cost(machine, true, model, plan.shape, plan.largest);
+  double read_s = 0, write_s = 0, bytes = 0;
+  int n_pieces = 0;
+  for (const Action& action : make_training_list(plan.shape, make_layout(plan.shape), 1)) {
+    if (action.verb == Verb::read_grads) read_s += cost.seconds(action);
+    if (action.verb == Verb::write_grads) write_s += cost.seconds(action);
+    n_pieces += action.verb == Verb::read_grads;
+  }
+  for (int b = 0; b < plan.shape.n_blocks(); ++b)
+    bytes += static_cast<double>(segment_bytes(plan.shape, b, Segment::grads));
+  ASSERT_GE(n_pieces, 6);
+  EXPECT_NEAR(read_s, bytes / 7e9 + n_pieces * 1e-4, 0.01 * bytes / 7e9);
+  EXPECT_NEAR(write_s, bytes / 5e9 + n_pieces * 1e-4, 0.01 * bytes / 5e9);
+}
+
 // All graphs of all sizes are kept: 24 layers both ways are 48 a size, of at most 256.
 TEST(TokenSizes, AreAsManyAsHaveTheirGraphsKept) {
   const auto n_sizes = [](const ModelTable& model, int64_t length, int64_t n_micro) {
