@@ -111,8 +111,8 @@ DiskBench bench_disk(const DiskBenchOptions& options) {
   const double seconds = options.seconds / n_turns;
   if (options.on_turn) options.on_turn("files");
   ScratchDisk scratch(options.directories, options.file_bytes,
-                      {.request_bytes = options.request_bytes, .depth = options.depth},
-                      kFill_s_max, options.window_bytes);
+                      {.request_bytes = options.request_bytes, .depth = options.depth}, kFill_s_max,
+                      options.window_bytes);
   bench.transport = scratch.disk().transport();
   for (const DiskPattern pattern : kDiskPatterns) {
     DiskBenchRates rates{.pattern = pattern};
