@@ -24,6 +24,11 @@ bool is_update(const Action& action) {
 
 }  // namespace
 
+bool Executor::ends_update(const Action& action) const {
+  if (action.verb == Verb::send_weights) return true;
+  return is_update(action) && !layout_.block(action.block).sends_weights;
+}
+
 Executor::Executor(const StepShape& shape,
                    Device& device,
                    WorkerPool& pool,
@@ -40,6 +45,7 @@ Executor::Executor(const StepShape& shape,
       work_(work),
       overlap_(overlap),
       watchdog_(watchdog_of_environment()),
+      has_changed_(shape.blocks.size(), 0),
       store_(store),
       committed_(device.make_event()),
       pinned_(device.make_event()),
@@ -274,7 +280,8 @@ void Executor::submit(const ReadyList& list, size_t i) {
     device_.submit(action.queue, work);
   if (tracer_) tracer_->end(action);
   device_.record(action.queue, event(i));
-  if (is_update(action)) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
+  if (ends_update(action))
+    device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
   if (action.verb == Verb::send_states)
     device_.record(action.queue, sent_[static_cast<size_t>(action.block)]);
   if (action.verb == Verb::commit) device_.record(action.queue, committed_);

@@ -128,9 +128,9 @@ class BlockStates {
   void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
 
  private:
-  /** The places of a piece's bytes, and their offsets in it. A split master has two parts, the
-   * upper halves first. */
-  std::vector<HostCopy> parts_of(const StatePiece& piece) const;
+  /** The piece's bytes that lie in this place, and where in it they are wanted. A split master has
+   * two parts, the upper halves first, which may lie in two places. */
+  std::vector<HostCopy> parts_of(const StatePiece& piece, Place place) const;
   /** The bytes of a piece that lies on a drive. */
   void read_from_drive(const StatePiece& piece);
   bool is_split(const StatePiece& piece) const {
@@ -277,6 +277,11 @@ class Executor {
   bool changes_states(const Action& action, const Updates& updates) const;
   void update(const Action& action, const Updates& updates);
   void update(int block, const Updates& updates);
+  /** True of the last action of a block's update, or of each of its pieces. */
+  bool ends_update(const Action& action) const;
+  /** Makes the block's update work on the weights in the action's slot, and on gradients where it
+   * finds them. */
+  void use_slot(const Action& action);
   PieceUpdate& piece_of(const Action& action) {
     return piece_updates_[static_cast<size_t>(action.block)][static_cast<size_t>(action.piece)];
   }
@@ -333,6 +338,7 @@ class Executor {
   };
   std::vector<BlockUpdate> block_updates_;               ///< by block
   std::vector<std::vector<PieceUpdate>> piece_updates_;  ///< by block, piece
+  std::vector<char> has_changed_;                        ///< by block: weights in a slot
   StateStore* store_;
   std::optional<StateWindow> window_;
   EventId committed_;

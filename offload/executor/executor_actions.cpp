@@ -212,6 +212,9 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
     case Verb::send_states:
       send_states(action);
       break;
+    case Verb::send_weights:
+      if (has_changed_[static_cast<size_t>(action.block)]) move(action);
+      break;
     case Verb::commit:
       if (updates.commits) store_->extents().commit(updates.metadata);
       break;
@@ -300,9 +303,27 @@ bool Executor::changes_states(const Action& action, const Updates& updates) cons
 
 void Executor::update(const Action& action, const Updates& updates) {
   const bool changes = changes_states(action, updates);
+  const bool is_in_slot = layout_.block(action.block).sends_weights;
   if (action.piece >= 0) piece_of(action).has_changed = changes;
+  if (is_in_slot) has_changed_[static_cast<size_t>(action.block)] = changes;
   if (!changes) return;
+  if (is_in_slot) use_slot(action);
   action.piece < 0 ? update(action.block, updates) : update_piece(action, updates);
+}
+
+void Executor::use_slot(const Action& action) {
+  auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(action.block)];
+  auto* const slot = at<std::byte>(*find(action.writes, Role::weights));
+  const auto width = static_cast<int64_t>(size_of(shape_.compute));
+  const auto* const grads = at<std::byte>(*find(action.reads, Role::grads));
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const int64_t offset = extents[t].offset;
+    (shape_.weights_are_master() ? tensors[t].master : tensors[t].weights) = slot + offset * width;
+    tensors[t].grad = grads + element_bytes(shape_, action.block, Segment::grads, offset, 0).offset;
+  }
+  // All of the prefix is sent, and the slot held another block before.
+  for (const ElementRange& gap : gaps)
+    device_.math().zero(slot + gap.begin * width, gap.n * width);
 }
 
 void Executor::fetch_states(const Action& action) {

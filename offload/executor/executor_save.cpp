@@ -78,15 +78,23 @@ void join_halves(std::span<std::byte> bytes) {
 
 }  // namespace
 
-std::vector<HostCopy> BlockStates::parts_of(const StatePiece& piece) const {
-  const std::byte* from = memory_.segment(block_, piece.segment);
+std::vector<HostCopy> BlockStates::parts_of(const StatePiece& piece, Place place) const {
+  std::vector<HostCopy> parts;
+  const auto add = [&](Segment segment, std::byte* to, int64_t offset, int64_t n_bytes) {
+    if (memory_.place_of(block_, segment) == place)
+      parts.push_back({to, memory_.segment(block_, segment) + offset, n_bytes});
+  };
   const auto n_bytes = static_cast<int64_t>(piece.to.size());
-  if (!is_split(piece)) return {{piece.to.data(), from + piece.offset_bytes, n_bytes}};
+  if (!is_split(piece)) {
+    add(piece.segment, piece.to.data(), piece.offset_bytes, n_bytes);
+    return parts;
+  }
   FERRY_CHECK(piece.offset_bytes % 4 == 0 && n_bytes % 4 == 0, "{} bytes from {} of a split master",
               n_bytes, piece.offset_bytes);
-  const std::byte* high = memory_.segment(block_, Segment::weights);
-  return {{piece.to.data(), high + piece.offset_bytes / 2, n_bytes / 2},
-          {piece.to.data() + n_bytes / 2, from + piece.offset_bytes / 2, n_bytes / 2}};
+  const int64_t half_offset = piece.offset_bytes / 2, half_bytes = n_bytes / 2;
+  add(Segment::weights, piece.to.data(), half_offset, half_bytes);
+  add(Segment::master, piece.to.data() + half_bytes, half_offset, half_bytes);
+  return parts;
 }
 
 void BlockStates::read_from_drive(const StatePiece& piece) {
@@ -106,15 +114,15 @@ void BlockStates::read(std::span<const StatePiece> pieces,
   };
   std::vector<HostCopy> from_gpu;
   for (const StatePiece& piece : pieces)
-    if (place_of(piece) == Place::device)
-      std::ranges::copy(parts_of(piece), std::back_inserter(from_gpu));
-    else if (place_of(piece) == Place::nvme)
+    if (place_of(piece) == Place::nvme)
       read_from_drive(piece);
+    else
+      std::ranges::copy(parts_of(piece, Place::device), std::back_inserter(from_gpu));
   memory_.read_lasting(device_, from_gpu);
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const StatePiece& piece = pieces[static_cast<size_t>(i)];
-    if (place_of(piece) == Place::host)
-      for (const HostCopy& part : parts_of(piece))
+    if (place_of(piece) != Place::nvme)
+      for (const HostCopy& part : parts_of(piece, Place::host))
         std::memcpy(part.to, part.from, static_cast<size_t>(part.n_bytes));
     if (is_split(piece)) join_halves(piece.to);
     look(static_cast<size_t>(i));

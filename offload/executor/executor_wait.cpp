@@ -71,8 +71,12 @@ std::string Executor::unfinished(const StepList& list) {
   }
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
-    const bool on_host = layout_.block(b).updates_on_host;
-    name({.verb = Verb::update, .queue = on_host ? QueueId::host : QueueId::compute, .block = b},
+    const BlockLayout& its = layout_.block(b);
+    name({.verb = its.sends_weights ? Verb::send_weights : Verb::update,
+          .queue = its.updates_on_host ? QueueId::host
+                   : its.sends_weights ? QueueId::d2h
+                                       : QueueId::compute,
+          .block = b},
          list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
              ? ""
              : " of the step before");

@@ -38,6 +38,8 @@ enum class Verb : uint8_t {
   send_layer_input,   ///< a value of a forward to the host
   fetch_layer_input,  ///< and back, for a pass of a later block
   send_grads,         ///< a gradient slot to the host
+  fetch_grads,        ///< and back into a slot, for an update there
+  send_weights,       ///< updated weights of a slot to the host: nothing where nothing has changed
   send_step_sums,     ///< losses and norm parts of the device
   // Passes of blocks.
   forward,
@@ -57,14 +59,15 @@ enum class Verb : uint8_t {
   send_states,   ///< and back, beside what was there: nothing where the update changed nothing
   commit,        ///< makes what was sent the states that survive a power cut
 };
-inline constexpr int kVerbs = 22;
+inline constexpr int kVerbs = 24;
 std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
 }
 /** True of what may go on under the passes of the next step. */
 constexpr bool ends_later(Verb verb) {
-  return verb >= Verb::update && verb != Verb::read_weights && verb != Verb::write_grads;
+  return verb == Verb::send_weights ||
+         (verb >= Verb::update && verb != Verb::read_weights && verb != Verb::write_grads);
 }
 
 /** The use that an action has for some bytes. */

@@ -17,14 +17,11 @@ std::string_view name_of(QueueId queue) {
 
 std::string_view name_of(Verb verb) {
   constexpr std::array<std::string_view, kVerbs> names = {
-      "fetch_batch", "fetch_weights",    "send_saved",
-      "fetch_saved", "send_layer_input", "fetch_layer_input",
-      "send_grads",  "send_step_sums",   "forward",
-      "recompute",   "backward",         "accumulate",
-      "combine",     "square_sum",       "decide",
-      "update",      "read_weights",     "write_grads",
-      "read_grads",  "fetch_states",     "send_states",
-      "commit"};
+      "fetch_batch",       "fetch_weights", "send_saved",  "fetch_saved",  "send_layer_input",
+      "fetch_layer_input", "send_grads",    "fetch_grads", "send_weights", "send_step_sums",
+      "forward",           "recompute",     "backward",    "accumulate",   "combine",
+      "square_sum",        "decide",        "update",      "read_weights", "write_grads",
+      "read_grads",        "fetch_states",  "send_states", "commit"};
   return names[static_cast<size_t>(verb)];
 }
 

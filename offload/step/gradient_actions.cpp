@@ -18,6 +18,7 @@ GradientActions::GradientActions(const StepShape& shape,
       order_(order),
       each_decides_(each_decides || order == UpdateOrder::as_grads_arrive),
       is_vertical_(shape.order == AccumulationOrder::vertical),
+      n_passes_(static_cast<int>(passes.size())),
       grads_(layout.grad_slots, backwards_of_blocks(passes)),
       updated_(shape.blocks.size(), false),
       has_written_(shape.blocks.size(), false) {
@@ -45,13 +46,13 @@ void GradientActions::after_backward(int b, int micro, bool is_last, RegionId at
   if (is_last) update_as_grads_arrive(b);
 }
 
-void GradientActions::finish(int n_micro) {
+void GradientActions::finish(int n_micro, const WeightSlot& weight_slot) {
   combine_tied();
   square_sums();
   send_step_sums();
   fill_state_slots();
   decide(n_micro);
-  update_in_need_order();
+  update_in_need_order(weight_slot);
   if (pieces_.empty()) return;
   draft_.add({.verb = Verb::commit, .queue = QueueId::nvme_write});
 }
@@ -141,7 +142,7 @@ void GradientActions::write_piece(int b, int piece, Bytes from, RegionId release
 void GradientActions::combine_tied() {
   for (int user = 0; user < shape_.n_blocks(); ++user) {
     Action combine{.verb = Verb::combine,
-                   .queue = block(user).updates_on_host ? QueueId::host : QueueId::compute,
+                   .queue = block(user).grads_on_host ? QueueId::host : QueueId::compute,
                    .block = user};
     for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
       const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
@@ -205,28 +206,49 @@ void GradientActions::update_as_grads_arrive(int b) {
     square_sum(b, QueueId::host, layout_.segment(b, Segment::grads), layout_.arrived_sums);
   update(b);
 }
-void GradientActions::update_in_need_order() {
-  for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (block(b).is_trained && !updated_[static_cast<size_t>(b)]) update(b);
+void GradientActions::update_in_need_order(const WeightSlot& weight_slot) {
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (!block(b).is_trained || updated_[static_cast<size_t>(b)]) continue;
+    const RegionId slot = block(b).sends_weights ? weight_slot(b) : -1;
+    update(b, slot);
+    if (slot >= 0) send_weights(b, slot);
+  }
 }
-void GradientActions::update(int b) {
+void GradientActions::update(int b, RegionId slot) {
   updated_[static_cast<size_t>(b)] = true;
   if (block(b).n_state_pieces > 0) return update_pieces(b);
-  Action update = update_of(b);
+  const bool is_master = shape_.weights_are_master();
   const int64_t n_elements = shape_of(b).n_trained_elements;
-  put(update.reads, layout_.segment(b, Segment::grads), 0,
-      trained_bytes(b, Segment::grads, n_elements), Role::grads);
-  put(update.writes, layout_.segment(b, Segment::master), 0,
-      trained_bytes(b, Segment::master, n_elements), Role::states);
+  const RegionId home = layout_.segment(b, Segment::grads);
+  const RegionId grads = slot >= 0 && block(b).grads_on_host ? fetch_grads(b) : home;
+  Action update = update_of(b);
+  put(update.reads, grads, 0, trained_bytes(b, Segment::grads, n_elements), Role::grads);
+  if (!is_master || slot < 0)
+    put(update.writes, layout_.segment(b, Segment::master), 0,
+        trained_bytes(b, Segment::master, n_elements), Role::states);
   for (Segment s : {Segment::adam_m, Segment::adam_v})
     put(update.writes, layout_.segment(b, s), 0, segment_bytes(shape_, b, s), Role::states);
   update.reads.insert(update.reads.end(), update.writes.begin(), update.writes.end());
-  if (!shape_.weights_are_master()) {
-    put(update.writes, layout_.segment(b, Segment::weights), 0,
+  if (!is_master || slot >= 0) {
+    put(update.writes, slot >= 0 ? slot : layout_.segment(b, Segment::weights), 0,
         trained_bytes(b, Segment::weights, n_elements), Role::weights);
-    if (shape_.split_master) update.reads.push_back(update.writes.back());
+    if (is_master || shape_.split_master) update.reads.push_back(update.writes.back());
   }
+  if (grads != home) draft_.release(update, grads);
   draft_.add(std::move(update));
+}
+RegionId GradientActions::fetch_grads(int b) {
+  const int t = n_passes_ + b;  // updates come after the passes
+  const RegionId slot = grads_.region(grads_.take(shape_.n_blocks() + t, t).slot);
+  const int64_t n_bytes = trained_bytes(b, Segment::grads, shape_of(b).n_trained_elements);
+  draft_.add_move({.verb = Verb::fetch_grads, .queue = QueueId::h2d, .block = b},
+                  {layout_.segment(b, Segment::grads), 0, n_bytes}, {slot, 0, n_bytes});
+  return slot;
+}
+void GradientActions::send_weights(int b, RegionId slot) {
+  const int64_t n_bytes = trained_bytes(b, Segment::weights, shape_of(b).n_trained_elements);
+  draft_.add_move({.verb = Verb::send_weights, .queue = QueueId::d2h, .block = b},
+                  {slot, 0, n_bytes}, {layout_.segment(b, Segment::weights), 0, n_bytes}, slot);
 }
 Action GradientActions::update_of(int b) const {
   Action update{.verb = Verb::update,
@@ -234,7 +256,9 @@ Action GradientActions::update_of(int b) const {
                 .block = b};
   if (decide_ >= 0) update.after.push_back(decide_);
   if (each_decides_)
-    put(update.reads, block(b).updates_on_host ? layout_.arrived_sums : layout_.step_sums_on_host,
+    put(update.reads,
+        block(b).grads_on_host || block(b).updates_on_host ? layout_.arrived_sums
+                                                           : layout_.step_sums_on_host,
         step_sum_offset(b), kSum_bytes, Role::square_sum);
   return update;
 }

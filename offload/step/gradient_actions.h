@@ -2,6 +2,7 @@
 // The actions of a training list that follow a block's backward: gradients are added and sent,
 // their norm is taken, the step is decided and blocks are updated. Private to the pager.
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,14 +29,16 @@ class GradientActions {
                   UpdateOrder order,
                   bool each_decides);
 
-  /** Tells a backward, pass `t`, where its gradients go: to a slot where the host updates the
-   * block, else to where they stay; through a region of their own where they are added there.
+  /** Tells a backward, pass `t`, where its gradients go: to a slot where they leave for the
+   * host, else to where they stay; through a region of their own where they are added there.
    * Returns the place of the sum. */
   RegionId write_grads(Action& run, int t);
   /** Follows the backward of a micro-batch, which left its gradients or their sum `at`. */
   void after_backward(int b, int micro, bool is_last, RegionId at);
+  /** Makes a block's weights ready to be updated in a slot of the device, which it returns. */
+  using WeightSlot = std::function<RegionId(int block)>;
   /** Follows the last backward. */
-  void finish(int n_micro);
+  void finish(int n_micro, const WeightSlot& weight_slot);
   void send_step_sums();
 
  private:
@@ -51,7 +54,7 @@ class GradientActions {
   /** Final gradients of the block are on the device at some time. */
   bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
   /** Its gradients leave the slot of its backward. */
-  bool uses_slot(int b) const { return block(b).updates_on_host || block(b).writes_grads; }
+  bool uses_slot(int b) const { return block(b).grads_on_host || block(b).writes_grads; }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
   /** To the host, where the device is another. */
@@ -64,8 +67,12 @@ class GradientActions {
   void square_sums();
   void decide(int n_micro);
   void update_as_grads_arrive(int b);
-  void update_in_need_order();
-  void update(int b);
+  void update_in_need_order(const WeightSlot& weight_slot);
+  /** Weights lie in the slot, where there is one. */
+  void update(int b, RegionId slot = -1);
+  void send_weights(int b, RegionId slot);
+  /** Final gradients from the host to a slot. */
+  RegionId fetch_grads(int b);
   Action update_of(int b) const;
   void update_pieces(int b);
   void update_piece(int b, int piece, RegionId slot);
@@ -91,6 +98,7 @@ class GradientActions {
   UpdateOrder order_;
   bool each_decides_;
   bool is_vertical_;
+  int n_passes_;
   SlotPool grads_;                  ///< holds blocks, or passes where each micro-batch's leave
   int grad_slot_ = -1;              ///< the last backward's
   std::vector<bool> updated_;       ///< by block

@@ -107,11 +107,9 @@ class LayoutMaker {
       out.updates_on_host = shape_.updates_in(b) == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
       out.writes_grads = shape_.grads_on_drive(b);
-      FERRY_CHECK(block(b).place.updates() == block(b).place.grads &&
-                      (!out.writes_grads || out.n_state_pieces > 0) &&
-                      (!out.reads_weights || !out.is_trained || out.n_state_pieces > 0) &&
-                      (!out.reads_weights || block(b).borrowed.empty()) &&
-                      (!out.streams || out.updates_on_host || shape_.computes_on_host),
+      out.grads_on_host = block(b).place.grads == Place::host;
+      out.sends_weights = out.is_trained && has_states_apart(b);
+      FERRY_CHECK(can_be_placed(b),
                   "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
                   name_of(block(b).place.weights), name_of(block(b).place.states),
                   name_of(block(b).place.grads));
@@ -121,8 +119,7 @@ class LayoutMaker {
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.n_micro_max > 1 || (out.is_tied && !is_fp32));
-      out.sums_on_host =
-          sums && out.updates_on_host && shape_.order == AccumulationOrder::horizontal;
+      out.sums_on_host = sums && out.grads_on_host && shape_.order == AccumulationOrder::horizontal;
       out.sums_on_device = sums && !out.sums_on_host;
       out.grad_type =
           is_fp32 || shape_.n_micro_max > 1 || out.is_tied ? DType::f32 : shape_.compute;
@@ -135,14 +132,31 @@ class LayoutMaker {
         out_.blocks[static_cast<size_t>(b)].activations = block(b).activations;
   }
 
-  /** The place of a block's segment. Weights that are updated lie where the update writes them; an
-   * untrained block has them where passes read them. */
+  /** The device updates weights of the host. */
+  bool has_states_apart(int b) const {
+    return block(b).place.weights == Place::host && block(b).place.states == Place::device;
+  }
+  bool can_be_placed(int b) const {
+    const BlockPlacement& place = block(b).place;
+    const BlockLayout& out = decided(b);
+    if (out.writes_grads && out.n_state_pieces == 0) return false;
+    if (has_states_apart(b)) return true;
+    if (out.reads_weights &&
+        (!block(b).borrowed.empty() || (out.is_trained && out.n_state_pieces == 0)))
+      return false;
+    return place.updates() == place.grads &&
+           (!out.streams || out.updates_on_host || shape_.computes_on_host);
+  }
+
+  /** The place of a block's segment. Weights that are updated lie where the update writes them or
+   * sends them to; an untrained block has them where passes read them. */
   Place home_of(int b, Segment s) const {
     if (s == Segment::grads) return block(b).place.grads;
     const bool is_weights =
         s == Segment::weights || (s == Segment::master && shape_.weights_are_master());
     if (!is_weights) return block(b).place.states;
-    if (!decided(b).is_trained || decided(b).reads_weights) return block(b).place.weights;
+    if (!decided(b).is_trained || decided(b).reads_weights || decided(b).sends_weights)
+      return block(b).place.weights;
     return shape_.updates_in(b);
   }
   /** The device keeps the block's weights, and its own or some that it borrows are updated on the
@@ -232,16 +246,17 @@ class LayoutMaker {
 
   void slots() {
     const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-    int64_t grads_host = 0, temp = 0;
-    bool staged = false;
+    int64_t grads_host = 0, staged = 0, temp = 0;
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
-      if (of.updates_on_host && of.has_grads) {
+      if ((of.grads_on_host || of.updates_on_host) && of.has_grads) {
         const auto sum_bytes = static_cast<int64_t>(size_of(of.grad_type));
-        grads_host = std::max(grads_host, n * (vertical ? sum_bytes : compute_bytes));
-        staged |= of.sums_on_host;
+        // Sums come back where the device updates the block.
+        const bool holds_sum = vertical || of.sends_weights;
+        grads_host = std::max(grads_host, n * (holds_sum ? sum_bytes : compute_bytes));
+        if (of.sums_on_host) staged = std::max(staged, n * compute_bytes);
       }
       if (of.sums_on_device) temp = std::max(temp, n * compute_bytes);
     }
@@ -250,9 +265,9 @@ class LayoutMaker {
     if (grads_host > 0)
       add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, Place::device, "gradient slot",
                grads_host);
-    if (staged)
+    if (staged > 0)
       add_each(out_.grad_staging, shape_.n_grad_slots, Tag::staging, Place::host,
-               "gradient staging", grads_host);
+               "gradient staging", staged);
     out_.grad_temp = add(Tag::slots, Place::device, {"gradient of one micro-batch"}, temp);
   }
 

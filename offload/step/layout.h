@@ -37,7 +37,9 @@ struct BlockLayout {
   int n_state_pieces = 0;      ///< of states on a drive; 0: they do not live there
   bool writes_grads = false;   ///< to a drive, as they arrive; in these pieces
   bool reads_weights = false;  ///< from a drive, into weight slots
+  bool grads_on_host = false;  ///< final ones
   bool updates_on_host = false;
+  bool sends_weights = false;  ///< updated in a weight slot of the device, whose home is the host
   bool is_trained = false;
   bool has_grads = false;
   bool is_tied = false;

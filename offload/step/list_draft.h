@@ -1,6 +1,7 @@
 #pragma once
 // A list of actions while it is made. Private to the pager.
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -32,8 +33,14 @@ class ListDraft {
   }
   /** The same of the last action that has used the start of the region. */
   void release_after_last_use(RegionId region) {
-    release(list_[static_cast<size_t>(touches_.last_use(region))], region);
+    Action& last = list_[static_cast<size_t>(touches_.last_use(region))];
+    const auto is_release = [&](const Bytes& bytes) {
+      return bytes.region == region && bytes.role == Role::released;
+    };
+    if (std::ranges::none_of(last.writes, is_release)) release(last, region);
   }
+  /** False as long as no action has read or written the start of the region. */
+  bool is_used(RegionId region) const { return touches_.last_use(region) >= 0; }
   /** The last action of each queue but those that end_later(); -1: none. */
   const std::array<int, kQueues>& last() const { return last_; }
   StepList take() { return std::move(list_); }

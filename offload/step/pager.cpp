@@ -30,14 +30,17 @@ class ListMaker {
         weights_(layout.weight_slots, passes_of_blocks()),
         saved_(layout.saved_slots),
         values_(shape, layout, passes_, n_micro),
-        fetched_before_(shape.blocks.size(), false) {}
+        fetched_before_(shape.blocks.size(), false) {
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      if (block(b).sends_weights) last_sent_ = b;
+  }
 
   StepList training(UpdateOrder order, bool each_decides) {
     GradientActions gradients(shape_, layout_, draft_, passes_, order, each_decides);
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
       pass().backward ? backward(gradients) : forward();
-    gradients.finish(n_micro_);
+    gradients.finish(n_micro_, [this](int b) { return update_slot(b); });
     return draft_.take();
   }
 
@@ -103,21 +106,49 @@ class ListMaker {
       weights_.use(slot, pass_number());
       return weights_.region(slot);
     }
-    const auto [slot, evicted] = weights_.take(b, pass_number());
-    const RegionId at = weights_.region(slot);
-    if (evicted >= 0) draft_.release_after_last_use(at);
+    const RegionId at = take_weight_slot(b, pass_number());
     const int micro = is_vertical_ ? -1 : pass().micro;
     if (!block(b).reads_weights)
       fetch_weights(b, at, micro);
     else if (shape_.computes_on_host)
-      read_weights(b, at, micro);
+      read_weights(b, at, micro, sent_before(at));
     else
       read_and_fetch_weights(b, at, micro);
     return at;
   }
-  void read_weights(int b, RegionId to, int micro) {
-    Action read{
-        .verb = Verb::read_weights, .queue = QueueId::nvme_read, .block = b, .micro = micro};
+  RegionId take_weight_slot(int b, int t) {
+    const auto [slot, evicted] = weights_.take(b, t);
+    const RegionId at = weights_.region(slot);
+    if (evicted >= 0) draft_.release_after_last_use(at);
+    return at;
+  }
+  /** The block whose update of the step before must have ended before anything comes into the slot:
+   * the last one that was updated in one. None where this step has used the slot. */
+  std::vector<int> sent_before(RegionId slot) const {
+    if (last_sent_ < 0 || draft_.is_used(slot)) return {};
+    return {last_sent_};
+  }
+  /** A slot in which the device updates the block's weights. They are fetched where the update
+   * reads them and they are not there any more. */
+  RegionId update_slot(int b) {
+    const int t = static_cast<int>(passes_.size()) + b;  // updates come after the passes
+    if (const int slot = weights_.find(b); slot >= 0) {
+      weights_.use(slot, t);
+      return weights_.region(slot);
+    }
+    const RegionId at = take_weight_slot(b, t);
+    if (!shape_.weights_are_master() && !shape_.split_master) return at;
+    const int64_t n_bytes = shape_of(b).n_trained_elements * compute_bytes_;
+    draft_.add_move({.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b},
+                    {layout_.segment(b, Segment::weights), 0, n_bytes}, {at, 0, n_bytes});
+    return at;
+  }
+  void read_weights(int b, RegionId to, int micro, std::vector<int> after_update = {}) {
+    Action read{.verb = Verb::read_weights,
+                .queue = QueueId::nvme_read,
+                .block = b,
+                .micro = micro,
+                .after_update = std::move(after_update)};
     put(read.writes, to, 0, drive_weights_bytes(shape_, b), Role::moved);
     follow_updates(b, read);
     draft_.add(std::move(read));
@@ -126,12 +157,17 @@ class ListMaker {
     const RegionId window = layout_.weight_windows[n_read_++ % layout_.weight_windows.size()];
     read_weights(b, window, micro);
     const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
-    draft_.add_move(
-        {.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b, .micro = micro},
-        {window, 0, n_bytes}, {at, 0, n_bytes}, window);
+    draft_.add_move(fetch_to(at, b, micro), {window, 0, n_bytes}, {at, 0, n_bytes}, window);
+  }
+  Action fetch_to(RegionId slot, int b, int micro) const {
+    return {.verb = Verb::fetch_weights,
+            .queue = QueueId::h2d,
+            .block = b,
+            .micro = micro,
+            .after_update = sent_before(slot)};
   }
   void fetch_weights(int b, RegionId at, int micro) {
-    Action fetch{.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b, .micro = micro};
+    Action fetch = fetch_to(at, b, micro);
     const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
     put(fetch.reads, layout_.segment(b, Segment::weights), 0, n_bytes, Role::moved);
     put(fetch.writes, at, 0, n_bytes, Role::moved);
@@ -360,6 +396,7 @@ class ListMaker {
   SlotPool saved_;     ///< holds passes
   ValueSlots values_;
   std::vector<bool> fetched_before_;  ///< by block
+  int last_sent_ = -1;                ///< the last block that is updated in a slot
 };
 
 }  // namespace

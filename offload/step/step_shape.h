@@ -73,7 +73,8 @@ struct BlockPlacement {
    * trained block lie on a drive where its states do, too. */
   Place weights = Place::device;
   /** Master and Adam states: the block is updated there; nvme: where its gradients are, piece by
-   * piece. */
+   * piece. Where the device updates weights of the host, it does so in a slot, and sends them back.
+   */
   Place states = Place::device;
   /** Final gradients: the update finds them there; nvme: they are written there as they arrive, and
    * read back with the states, which live on a drive, too. */
@@ -90,6 +91,10 @@ struct BlockPlacement {
 /** The host updates the block and the device keeps its weights, which are copied there once a step.
  */
 inline constexpr BlockPlacement kWeightsOnDevice{Place::device, Place::host, Place::host};
+/** The device updates the block, whose weights and gradients it gets from the host. */
+inline constexpr BlockPlacement kStatesOnDevice{Place::host, Place::device, Place::host};
+/** The same with gradients that stay where they are made. */
+inline constexpr BlockPlacement kStatesAndGradsOnDevice{Place::host, Place::device, Place::device};
 
 struct BlockShape {
   std::string name;

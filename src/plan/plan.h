@@ -84,6 +84,7 @@ struct Plan {
   int n_weights_on_nvme = 0;  ///< blocks whose weights are read from a drive for each pass
   int n_grads_on_nvme = 0;    ///< blocks whose gradients wait on a drive for their update
   int n_weights = 0;    ///< more blocks whose weights stay on the GPU while the host updates them
+  int n_states = 0;     ///< more blocks whose states stay on the GPU, which updates their weights
   int n_on_nvme = 0;    ///< blocks whose states live on a drive
   int n_kept_more = 0;  ///< the last layers, which keep more activations than the others
   std::string why;      ///< one line: what was chosen and what bound it

@@ -86,7 +86,7 @@ class Simulator {
       }
       if (list[i].verb == Verb::decide) decide_ = i;
       if (list[i].verb == Verb::commit) commit_ = i;
-      if (list[i].verb != Verb::update) continue;
+      if (list[i].verb != Verb::update && list[i].verb != Verb::send_weights) continue;
       const auto block = static_cast<size_t>(list[i].block);
       update_of_.resize(std::max(update_of_.size(), block + 1), -1);
       update_of_[block] = static_cast<int>(i);
@@ -242,7 +242,7 @@ class Simulator {
   size_t n_done_ = 0;  ///< the ones that ended long enough ago to hold nobody up
   /** Speeds by what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write), then by queue. */
   std::array<std::array<double, kQueues>, 32> speeds_{};
-  std::vector<int> update_of_;  ///< by block: index of its (last piece's) update; -1: none
+  std::vector<int> update_of_;  ///< by block: index of the action that ends its update; -1: none
   std::array<std::vector<Item>, kQueues> queues_;
   std::array<size_t, kQueues> next_{}, n_seen_{};
   std::array<Running, kQueues> running_;

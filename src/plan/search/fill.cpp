@@ -126,16 +126,20 @@ Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search) {
 
 namespace {
 
-/** Leaves the weights of the blocks after the resident ones on the card, of as many as fit there.
- */
-Shortfall fill_with_weights(const PlanRequest& request, Plan& plan, Search& search) {
+/** Leaves a part of the blocks after the resident ones on the card, of as many as fit there. */
+Shortfall fill_with(Filling::Part part, const PlanRequest& request, Plan& plan, Search& search) {
+  const bool is_weights = part == Filling::Part::weights;
+  const BlockPlacement with_part = is_weights ? kWeightsOnDevice : kStatesOnDevice;
+  int& n_blocks = is_weights ? plan.n_weights : plan.n_states;
   std::vector<BlockShape*> blocks;
-  for (BlockShape& block : plan.shape.blocks)
-    if (block.place.weights == Place::host) blocks.push_back(&block);
+  for (int b = 0; b < plan.shape.n_blocks(); ++b)
+    if (BlockShape& block = plan.shape.blocks[static_cast<size_t>(b)];
+        block.place.weights == Place::host && (is_weights || plan.shape.is_trained(b)))
+      blocks.push_back(&block);
   const auto lacking_with = [&](size_t n) {
     for (size_t i = 0; i < blocks.size(); ++i)
-      blocks[i]->place = i < n ? kWeightsOnDevice : BlockPlacement(Place::host);
-    plan.n_weights = static_cast<int>(n);
+      blocks[i]->place = i < n ? with_part : BlockPlacement(Place::host);
+    n_blocks = static_cast<int>(n);
     return fit(request, plan.shape, search);
   };
   return lacking_with(most_possible(0, blocks.size() + 1,
@@ -144,8 +148,7 @@ Shortfall fill_with_weights(const PlanRequest& request, Plan& plan, Search& sear
 
 }  // namespace
 
-Shortfall fill(
-    const PlanRequest& request, Plan& plan, Search& search, double share, bool with_weights) {
+Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, const Filling& filling) {
   const auto groups = groups_of(plan.shape);
   const auto lacking_with = [&](size_t n) {
     set_resident(plan, groups, n);
@@ -171,9 +174,10 @@ Shortfall fill(
   // All blocks would be the choice "on the GPU".
   const size_t most =
       most_possible(least, groups.size(), [&](size_t n) { return lacking_with(n).gpu_bytes == 0; });
-  const Shortfall lacking =
-      lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
-  return with_weights ? fill_with_weights(request, plan, search) : lacking;
+  const Shortfall lacking = lacking_with(
+      least + static_cast<size_t>(filling.resident_share * static_cast<double>(most - least)));
+  return filling.part == Filling::Part::none ? lacking
+                                             : fill_with(filling.part, request, plan, search);
 }
 
 void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {

@@ -40,12 +40,17 @@ double slot_bytes_at_most(const StepShape& shape, double weights, double grads);
  * becomes smaller where that alone makes the shape fit the host. */
 Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search);
 
-/** Fills the card: the room that slots, activations and workspace leave holds weights and states of
- * as many blocks as fit, or of a share of these; `with_weights`: and then the weights alone of as
- * many more as fit. The host may have room for the other blocks only after that. Returns what is
+/** The use of the room that slots, activations and workspace leave on the card. */
+struct Filling {
+  double resident_share = 1;  ///< of the blocks whose weights and states fit there
+  /** The part that stays there of the other blocks, of as many as fit then. */
+  enum class Part : uint8_t { none, weights, states } part = Part::none;
+  bool operator==(const Filling&) const = default;
+};
+
+/** Fills the card. The host may have room for the other blocks only after that. Returns what is
  * lacking then. */
-Shortfall fill(
-    const PlanRequest& request, Plan& plan, Search& search, double share, bool with_weights);
+Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, const Filling& filling);
 
 /** The setting that keeps more of the activations by one step: the largest are the first to be
  * recomputed and the last to be kept. It is the same setting where nothing is recomputed. */

@@ -69,6 +69,11 @@ std::string saved_text(const Plan& plan, Activations activations) {
 
 std::string place_text(const PlanRequest& request, const Plan& plan, const Choice& choice) {
   if (choice.place == Place::device) return request.has_gpu ? "on the GPU" : "in memory";
+  if (plan.n_states > 0)
+    return fmt::format(
+        "on the host, streamed block by block but for the states of {} that stay on the GPU, which "
+        "updates them",
+        plan.n_states);
   if (plan.n_weights == 0) return "on the host, streamed block by block";
   const bool all = plan.n_resident + plan.n_weights == plan.shape.n_blocks();
   return all ? "on the host, the weights on the GPU, too"
@@ -138,9 +143,8 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
 struct Variant {
   Candidate candidate;
   int n_weight_slots = kWeightSlots;
-  double resident_share = 1;  ///< a share of the blocks that the card could hold
-  bool with_weights = false;  ///< the weights alone of more blocks stay there
-  bool uses_nvme = false;     ///< states that the host has no room for live on a drive
+  Filling filling;
+  bool uses_nvme = false;  ///< states that the host has no room for live on a drive
   bool operator==(const Variant&) const = default;
 };
 
@@ -155,7 +159,7 @@ bool can_be_faster(const CostModel& cost,
   const Activations most = one_more_kept(variant.candidate.choice.activations);
   const double enough_s = faster_than_seconds(than);
   return cost.passes_seconds(plan.n_micro, most) < enough_s &&
-         (variant.with_weights ||
+         (variant.filling.part == Filling::Part::weights ||
           cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s);
 }
 
@@ -267,23 +271,25 @@ class Searcher {
     }
   }
 
-  /** Divides the plan's GPU memory in another way: fewer slots, and fewer blocks whose states live
-   * there, so that more activations are kept, or the weights of more blocks. */
+  /** Divides the plan's GPU memory in another way: fewer slots, and fewer blocks that live there,
+   * so that more activations are kept, or the weights or the states of more blocks. */
   void rebalance() {
     const Variant start = best_;
     const bool has_resident = found_.plan->n_resident > 0;
-    const bool copies_weights = may_gain_by_weights(*found_.plan);
     if (!request_.has_gpu || !request_.trains || start.candidate.choice.place != Place::host)
       return;
-    for (const bool with_weights : {false, true})
+    using Part = Filling::Part;
+    const bool may_gain_by_weights = !request_.placement && copies_bind(*found_.plan),
+               may_gain_by_states = !request_.placement && updates_bind(*found_.plan);
+    for (const Part part : {Part::none, Part::weights, Part::states})
       for (const int n_slots : {kWeightSlots, kWeightSlots_least})
-        for (const double share : {1.0, 0.5, 0.0}) {
-          const Variant variant = {start.candidate, n_slots, share, with_weights, start.uses_nvme};
+        for (const double share : shares_for(part)) {
+          const Variant variant = {start.candidate, n_slots, {share, part}, start.uses_nvme};
           if (variant == start) continue;
+          if (part == Part::weights && !may_gain_by_weights) continue;
+          if (part == Part::states && !may_gain_by_states) continue;
           if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
-          if ((share < 1 || with_weights) && request_.placement) continue;
-          if (share < 1 && !has_resident) continue;
-          if (with_weights && !copies_weights) continue;
+          if (share < 1 && (request_.placement || !has_resident)) continue;
           std::optional<Plan> plan = plan_of(variant);
           if (!plan) continue;
           if (updates_may_be_late() && may_defer_updates(*plan))
@@ -291,11 +297,23 @@ class Searcher {
           keep_if_faster(variant, std::move(*plan));
         }
   }
+  /** The shares of the blocks that the card could hold, to be tried. With all of them there is no
+   * room for more states; with few, copies take longer than the updates that they save. */
+  static std::vector<double> shares_for(Filling::Part part) {
+    if (part == Filling::Part::states) return {0.75, 0.5};
+    return {1.0, 0.5, 0.0};
+  }
   /** Weights that stay cross once a step. Where copies take little of it, that gains little. */
-  static bool may_gain_by_weights(const Plan& plan) {
+  static bool copies_bind(const Plan& plan) {
     constexpr double kShare = 0.3;
     return plan.predicted->busy_s[static_cast<size_t>(QueueId::h2d)] >
            kShare * plan.predicted->step_s;
+  }
+  /** States that stay are updated there, of more blocks than where their weights and gradients
+   * stay, too. Where the host's updates take little of the step, that gains little. */
+  static bool updates_bind(const Plan& plan) {
+    constexpr double kShare = 0.2;
+    return plan.predicted->host_updates_s > kShare * plan.predicted->step_s;
   }
 
   /** A plan of micro-batches of this size with nothing chosen; nothing where it cannot be laid
@@ -342,8 +360,7 @@ class Searcher {
     const bool fills =
         request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
     const Shortfall in_memory =
-        fills ? fill(request_, plan, found_, variant.resident_share, variant.with_weights)
-              : fit(request_, plan.shape, found_);
+        fills ? fill(request_, plan, found_, variant.filling) : fit(request_, plan.shape, found_);
     int64_t lacking = in_memory.total();
     if (variant.uses_nvme && in_memory.gpu_bytes == 0) {
       if (lacking > 0 && !can_be_faster_on_nvme(cost, lacking)) return {};

@@ -114,6 +114,19 @@ TEST(PlantedFault, EveryNeededEdgeOfADriveShowsAndNoOtherDoes) {
                                 /*layer_inputs_alone=*/false);
 }
 
+TEST(PlantedFault, EveryNeededEdgeOfSlotsThatAreUpdatedShowsAndNoOtherDoes) {
+  for (Placing placing : {Placing::states_on_gpu, Placing::states_and_grads_on_gpu})
+    for (const bool is_split : {false, true})
+      expect_needed_edges_to_show(make_shape({.n_layers = 2,
+                                              .compute = DType::bf16,
+                                              .n_micro_max = 2,
+                                              .placing = placing,
+                                              .tied = false,
+                                              .n_grad_slots = 1,
+                                              .split_master = is_split}),
+                                  /*layer_inputs_alone=*/false);
+}
+
 TEST(PlantedFault, EveryNeededEdgeOfLayerInputsShowsAndNoOtherDoes) {
   for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
     for (auto activations : {Activations::recompute, Activations::keep}) {
@@ -146,7 +159,7 @@ TEST(PlantedFault, ASlotReusedOneBlockEarlyShows) {
 }
 
 TEST(PlantedFault, AnUpdateNobodyWaitsForShows) {
-  for (Placing placing : {Placing::host, Placing::mixed}) {
+  for (Placing placing : {Placing::host, Placing::mixed, Placing::states_on_gpu}) {
     const StepShape shape = make_shape({.placing = placing});
     ToyOptions options = adversarial(shape, 0);
     const ToyResult expected = reference(shape, options);

@@ -15,7 +15,7 @@ namespace {
 class Pause : public testing::TestWithParam<DType> {};
 
 TEST_P(Pause, BetweenAnyTwoStepsTheSameBits) {
-  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::states_on_gpu})
     for (SimulatedMode mode :
          {SimulatedMode::serial, SimulatedMode::threads, SimulatedMode::adversarial}) {
       ToyOptions options{.shape = make_shape({.compute = GetParam(),
@@ -75,7 +75,7 @@ void expect_dropped_anywhere_comes_again(std::span<const ShapeOptions> shapes,
 }
 void expect_dropped_anywhere_comes_again(DType compute, bool clips) {
   std::vector<ShapeOptions> shapes;
-  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::states_on_gpu})
     shapes.push_back({.compute = compute,
                       .placing = placing,
                       .layer_inputs_on_host = placing == Placing::mixed});
@@ -107,8 +107,9 @@ TEST_P(Pause, AStepThatIsDroppedWithGradientsOnADriveToo) {
 // dropped is dropped at once, for it has not been decided.
 TEST_P(Pause, DoesNotWaitForTheDisk) {
   for (bool clips : {true, false})
-    for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+    for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::states_on_gpu})
       for (int stops_at : {0, 1}) {
+        if (placing == Placing::states_on_gpu && !clips) continue;  // no update comes earlier there
         ToyOptions options{.shape =
                                make_shape({.compute = GetParam(),
                                            .placing = placing,
@@ -129,8 +130,9 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
         // At the last moment that it is asked; where nothing waits for the disk that is too late.
         const bool is_dropped = run.drop_step(
             options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
-        const auto n_on_gpu =
-            std::ranges::count(options.shape.blocks, Place::device, &BlockShape::place);
+        const auto n_on_gpu = std::ranges::count_if(options.shape.blocks, [](const BlockShape& b) {
+          return b.place.states == Place::device;
+        });
         EXPECT_EQ(is_dropped, stops_at < n_on_gpu);
         EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
         EXPECT_FALSE(disk.saved.has_ended);

@@ -56,6 +56,8 @@ constexpr Activations kActivations[] = {Activations::keep, Activations::selectiv
 constexpr Placing kPlacings[] = {Placing::gpu,
                                  Placing::host,
                                  Placing::mixed,
+                                 Placing::states_on_gpu,
+                                 Placing::states_and_grads_on_gpu,
                                  Placing::drive,
                                  Placing::all_on_drive,
                                  Placing::weights_on_gpu,
@@ -119,7 +121,7 @@ TEST_P(SameBits, WithFrozenTensorsToo) {
       for (double sum : expected.square_sums)
         EXPECT_TRUE(std::isfinite(sum) && sum > 0);
       for (int seed = 0; seed < n_seeds(); ++seed) {
-        o.placing = kPlacings[seed % 5];
+        o.placing = kPlacings[seed % 7];
         o.order = kOrders[seed / 3 % 2];
         o.n_state_slots = 1 + seed % 3;
         o.activations = kActivations[seed / 2 % 3];
@@ -188,8 +190,9 @@ TEST_P(SameBits, UnderAdversarialOrders) {
   const ToyResult expected = reference();
   for (int seed = 0; seed < n_seeds(); ++seed)
     for (AccumulationOrder order : kOrders)
-      for (Placing placing : {Placing::host, Placing::mixed, Placing::weights_on_gpu,
-                              Placing::drive, Placing::all_on_drive}) {
+      for (Placing placing :
+           {Placing::host, Placing::mixed, Placing::weights_on_gpu, Placing::states_on_gpu,
+            Placing::states_and_grads_on_gpu, Placing::drive, Placing::all_on_drive}) {
         ShapeOptions o = shape();
         o.n_state_slots = 1 + seed % 4;
         o.placing = placing;
@@ -250,7 +253,7 @@ TEST_P(SameBits, WithLayerInputsOnTheHostUnderAdversarialOrders) {
   for (int seed = 0; seed < n_seeds(); ++seed)
     for (AccumulationOrder order : kOrders)
       for (Activations activations : kActivations) {
-        o.placing = kPlacings[seed % 3];
+        o.placing = kPlacings[seed % 5];
         o.order = order;
         o.activations = activations;
         o.mixed_activations = seed % 4 == 3;
@@ -363,7 +366,7 @@ TEST_P(SameBits, WithAnEvaluationBetweenSteps) {
   ASSERT_EQ(expected.evaluations.size(), 1u);
   EXPECT_TRUE(std::isfinite(expected.evaluations[0]));
   EXPECT_EQ(expected.states, reference().states);
-  for (Placing placing : {Placing::host, Placing::mixed})
+  for (Placing placing : {Placing::host, Placing::mixed, Placing::states_on_gpu})
     for (Activations activations : kActivations)
       for (int seed = 0; seed < n_seeds(); ++seed) {
         o.placing = placing;

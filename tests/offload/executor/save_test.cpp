@@ -61,7 +61,7 @@ void SaveUnderSteps::expect_holds_what_the_step_left(bool clips) const {
   const ToyResult whole = run_toy(options(Placing::host, clips));
 
   int n_seeds = std::getenv("FERRY_LONG") ? 200 : 20;
-  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::states_on_gpu})
     for (bool overlap : {true, false})
       for (int seed = -2; seed < n_seeds; ++seed) {  // -2: serial, -1: threads
         ToyOptions o = options(placing, clips);
@@ -140,7 +140,7 @@ TEST_P(SaveUnderSteps, AStepThatMayBeDroppedDoesNotWaitForTheDisk) {
 
 // The disk is slow; the run pauses, and the rest of the checkpoint is read where it is kept.
 TEST_P(SaveUnderSteps, GoesOnWhileTheGpuIsGivenAway) {
-  for (Placing placing : {Placing::gpu, Placing::mixed})
+  for (Placing placing : {Placing::gpu, Placing::mixed, Placing::states_on_gpu})
     for (SimulatedMode mode : {SimulatedMode::serial, SimulatedMode::threads}) {
       ToyOptions o = options(placing);
       o.n_micro = {1};

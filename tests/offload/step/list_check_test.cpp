@@ -75,7 +75,8 @@ TEST(Lists, HaveNoHazardWithWordsInPieces) {
 }
 
 TEST(Lists, OfAModelThatOnlyEvaluatesHaveNoHazard) {
-  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::weights_on_gpu}) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::weights_on_gpu,
+                          Placing::states_on_gpu}) {
     const StepShape shape =
         make_shape({.placing = placing, .activations = Activations::host, .trains = false});
     const StepList list = evaluation_list(shape);
@@ -234,10 +235,41 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdgeOfADrive) {
   EXPECT_GT(n_needed, 40);
 }
 
+// One slot, and more of them than blocks.
+TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdgeOfSlotsThatAreUpdated) {
+  int n_needed = 0;
+  for (int n_slots : {1, 2, 4})
+    for (const auto& [compute, is_split] :
+         {std::pair{DType::f32, false}, {DType::bf16, false}, {DType::bf16, true}}) {
+      const bool sends_grads = n_slots < 4;
+      const StepShape shape = make_shape(
+          {.n_layers = n_slots == 1 ? 0 : 1,
+           .compute = compute,
+           .n_micro_max = 1,
+           .placing = sends_grads ? Placing::states_on_gpu : Placing::states_and_grads_on_gpu,
+           .tied = n_slots == 2,
+           .n_weight_slots = n_slots,
+           .n_grad_slots = 1,
+           .split_master = is_split});
+      for (UpdateOrder order : {UpdateOrder::after_decision, UpdateOrder::as_grads_arrive}) {
+        const StepList list = training_list(shape, 1, order);
+        EXPECT_FALSE(can_go_wrong(shape, twice(list, 1, order)));
+        for_each_edge(list, [&](const StepList& dropped, size_t i) {
+          const auto runs = twice(dropped, 1, order);
+          const bool is_needed = can_go_wrong(shape, runs);
+          EXPECT_EQ(!find_hazards(shape, runs).empty(), is_needed) << describe(list[i], shape);
+          n_needed += is_needed;
+        });
+      }
+    }
+  EXPECT_GT(n_needed, 50);
+}
+
 TEST(Checker, FindsBytesThatAreMissingOrWrong) {
-  for (const Placing placing : {Placing::host, Placing::mixed, Placing::everything_on_drive})
+  for (const Placing placing : {Placing::host, Placing::mixed, Placing::states_on_gpu,
+                                Placing::states_and_grads_on_gpu, Placing::everything_on_drive})
     for (const auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
-      const StepShape shape = make_shape({.n_layers = 3,
+      const StepShape shape = make_shape({.n_layers = 4,
                                           .compute = DType::bf16,
                                           .n_micro_max = 2,
                                           .order = order,
@@ -334,6 +366,31 @@ TEST(Lists, FetchWeightsThatStayOnceAStep) {
   EXPECT_EQ(fetches(make_training_list(shape, layout, 4)), 8u);
   EXPECT_EQ(fetches(make_evaluation_list(shape, layout)), 8u);
   EXPECT_EQ(fetches(make_evaluation_list(shape, layout, /*fetches_own_slots=*/false)), 0u);
+}
+
+TEST(Lists, UpdateWeightsOfTheHostInSlotsAndSendThemBack) {
+  for (const auto& [is_split, sends_grads] :
+       {std::pair{false, false}, {false, true}, {true, true}}) {
+    const StepShape shape = make_shape(
+        {.n_layers = 6,
+         .compute = DType::bf16,
+         .placing = sends_grads ? Placing::states_on_gpu : Placing::states_and_grads_on_gpu,
+         .tied = false,
+         .split_master = is_split});
+    const Layout layout = make_layout(shape);
+    EXPECT_EQ(layout.grad_slots.empty(), !sends_grads);
+    EXPECT_EQ(layout.bytes_of(Tag::grads, Place::device) == 0, sends_grads);
+    EXPECT_EQ(layout.bytes_of(Tag::weights, Place::device), 0);
+    EXPECT_EQ(layout.bytes_of(Tag::adam_m, Place::host), 0);
+    const StepList list = make_training_list(shape, layout, 1);
+    const auto decide = std::ranges::find(list, Verb::decide, &Action::verb);
+    const StepList updates(decide, list.end());
+    EXPECT_EQ(count_of(updates, Verb::update), 8u);
+    EXPECT_EQ(count_of(updates, Verb::send_weights), 8u);
+    // Weights that are the upper halves of the master are read: two are there still.
+    EXPECT_EQ(count_of(updates, Verb::fetch_weights), is_split ? 6u : 0u);
+    EXPECT_EQ(count_of(list, Verb::fetch_grads), sends_grads ? 8u : 0u);
+  }
 }
 
 TEST(Lists, DoNotRecomputeWhatIsStillThere) {

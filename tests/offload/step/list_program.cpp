@@ -55,14 +55,22 @@ class ProgramMaker {
       const int index = push(std::move(node));
       if (action.verb == Verb::commit) commit_ = index;
       node_of.push_back(index);
-      const Verb last =
-          layout_.block(std::max(0, action.block)).reads_weights ? Verb::send_states : Verb::update;
-      if (action.verb == last) updates_[action.block] = index;
+      if (action.block >= 0 && action.verb == last_of_update(action.block))
+        updates_[action.block] = index;
       const bool waits = run.training ? action.verb == Verb::decide : &action == &run.list->back();
       if (waits) push({.name = "wait", .queue = kMain, .after = {index}, .touches = {}});
     }
     ++step_;
     if (run.training) ++version_;
+  }
+
+  /** What readers of the block's weights wait for in the next step. */
+  Verb last_of_update(int b) const {
+    if (block(b).place.weights == Place::nvme) return Verb::send_states;
+    return is_updated_in_slot(b) ? Verb::send_weights : Verb::update;
+  }
+  bool is_updated_in_slot(int b) const {
+    return block(b).place.weights == Place::host && block(b).place.states == Place::device;
   }
 
   int push(Node node) {
@@ -422,20 +430,37 @@ class ProgramMaker {
     write_all(a, Role::weights, weights_bytes, content);
   }
 
+  /** Weights are updated in a slot; only a send brings them home, and the next step finds out. */
+  void follow_slot(const Action& a) {
+    const int64_t n_bytes = block(a.block).n_trained_elements * compute_bytes();
+    const bool reads = shape_.weights_are_master() || shape_.split_master;
+    check_all(a, Role::weights, reads ? n_bytes : 0, {What::weights, a.block, 0, version_});
+    write_all(a, Role::weights, n_bytes, {What::weights, a.block, 0, version_ + 1});
+    for (const Bytes& bytes : a.writes)
+      if (bytes.role == Role::weights &&
+          std::ranges::find(layout_.weight_slots, bytes.region) == layout_.weight_slots.end())
+        complain(" updates no slot");
+  }
+
   void follow_update(const Action& a) {
     const int b = a.block;
     if (each_decides_) check_all(a, Role::square_sum, 8, {What::square_sum, b, 0, step_});
     for (const Bytes& bytes :
          all(a.reads, Role::grads, block(b).n_trained_elements * grad_width(b)))
       check_grads(bytes, b, 0, shape_.n_blocks());
+    const bool is_in_slot = is_updated_in_slot(b);
+    if (is_in_slot) follow_slot(a);
     for (const Bytes& bytes : a.reads)
-      if (bytes.role == Role::states || bytes.role == Role::weights)
+      if (bytes.role == Role::states || (bytes.role == Role::weights && !is_in_slot))
         check(bytes, state_of(b, bytes.region, version_));
     std::vector<RegionId> written;
     for (const Bytes& bytes : a.writes) {
+      if (bytes.role == Role::weights && is_in_slot) continue;
       contents_.write(bytes, state_of(b, bytes.region, version_ + 1));
       written.push_back(bytes.region);
     }
+    // Those that follow_slot() has seen.
+    if (is_in_slot) written.push_back(layout_.segment(b, Segment::weights));
     for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
       if (std::ranges::find(written, layout_.segment(b, s)) == written.end())
         complain(" leaves " + std::string(ferry::name_of(s)) + " as they were");

@@ -8,14 +8,17 @@
 
 namespace ferry::test {
 
-/** weights_on_gpu: the host updates what the GPU keeps. drive: the host updates what lies on a
- * drive; all_on_drive: weights, too; grads_on_drive: gradients instead, everything_on_drive: both,
- * where they may; ..._of_cpu: the same where the device is the host. */
+/** weights_on_gpu: the host updates what the GPU keeps. states_on_gpu: the GPU updates what the
+ * host keeps; states_and_grads_on_gpu: gradients do not leave it. drive: the host updates what lies
+ * on a drive; all_on_drive: weights, too; grads_on_drive: gradients instead, everything_on_drive:
+ * both, where they may; ..._of_cpu: the same where the device is the host. */
 enum class Placing {
   gpu,
   host,
   mixed,
   weights_on_gpu,
+  states_on_gpu,
+  states_and_grads_on_gpu,
   drive,
   all_on_drive,
   grads_on_drive,
@@ -157,8 +160,11 @@ inline StepShape make_shape(const ShapeOptions& o) {
     b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
                   ? Place::device
                   : Place::host;
+    if (o.placing == Placing::mixed && !end && index % 8 == 4) b.place = kStatesOnDevice;
     const bool in_mixture = o.placing == Placing::mixed && !end && index % 4 == 3;
     if (o.placing == Placing::weights_on_gpu || in_mixture) b.place = kWeightsOnDevice;
+    if (o.placing == Placing::states_on_gpu) b.place = kStatesOnDevice;
+    if (o.placing == Placing::states_and_grads_on_gpu) b.place = kStatesAndGradsOnDevice;
     if (o.placing == Placing::drive) b.place = kStatesOnDrive;
     if (o.placing == Placing::grads_on_drive) b.place = kGradsOnDrive;
     if (o.placing == Placing::drive_of_cpu) b.place = kStatesOnDriveOfCpu;
@@ -237,17 +243,19 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks.resize(1);
     chain_blocks(shape, layer_input_bytes(o.compute));
   }
-  // The last ones: weights that no other block may borrow.
+  // Gradients on the device first; the last ones: weights that no other block may borrow.
   constexpr BlockPlacement kAll[] = {Place::device,
+                                     kStatesAndGradsOnDevice,
                                      Place::host,
                                      kWeightsOnDevice,
                                      kStatesOnDrive,
                                      kWeightsOnDeviceStatesOnDrive,
+                                     kStatesOnDevice,
                                      kGradsOnDrive,
                                      kWeightsOnDeviceGradsOnDrive,
                                      kAllOnDrive,
                                      Place::nvme};
-  constexpr int kOwnWeights = 2;
+  constexpr int kOwnWeights = 2, kGradsOnDevice = 2;
   constexpr int kPlacings = std::size(kAll);
   const int placing = up_to(kPlacings + 1), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
@@ -258,8 +266,9 @@ inline StepShape random_shape(std::mt19937_64& random) {
   }
   // Gradients of what is shared are added in one place; its weights may be in two.
   const auto live_with = [&](BlockShape& b, const BlockShape& owner) {
-    b.place = owner.place.grads == Place::device ? Place::device
-                                                 : kAll[1 + up_to(kPlacings - 1 - kOwnWeights)];
+    b.place = owner.place.grads == Place::device
+                  ? kAll[up_to(kGradsOnDevice)]
+                  : kAll[kGradsOnDevice + up_to(kPlacings - kGradsOnDevice - kOwnWeights)];
   };
   if (o.tied && shape.blocks[0].place.weights == Place::nvme)
     shape.blocks[0].place = kStatesOnDrive;

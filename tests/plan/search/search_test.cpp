@@ -2,12 +2,19 @@
 
 #include "src/plan/search/search.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "src/base/error.h"
+#include "src/config/models/models.h"
+#include "src/plan/run_plan.h"
+#include "src/plan/search/fill.h"
+#include "tests/plan/requests.h"
 #include "tests/plan/search/even_plans.h"
+#include "tests/plan/settings.h"
 
 namespace ferry::test {
 namespace {
@@ -116,7 +123,7 @@ TEST(Search, NoForcedChoiceIsFaster) {
 
 TEST(Search, FillsTheCardWithBlocks) {
   const ModelTable model = bert(1024, 24);
-  const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});
+  const MachineProfile machine = even_machine({.adamw_params_per_s = 20e9});
   PlanRequest request = on_gpu(machine, 10 * kGiB);
   request.micro_batch_size = 32;
   request.activations = Activations::keep;
@@ -239,6 +246,73 @@ TEST(Search, KeepsWeightsOnTheCardWhereCopiesBind) {
       if (block.place == kWeightsOnDevice) block.place = Place::host;
     EXPECT_GT(simulate_plan(model, request, streamed).step_s, 1.1 * plan.predicted->step_s)
         << plan.why;
+  }
+}
+
+/** The least time of a step of the plan with all that the card may hold but states alone. */
+double fastest_without_states(const ModelTable& model, const PlanRequest& request, Plan plan) {
+  double least_s = std::numeric_limits<double>::infinity();
+  for (const auto part : {Filling::Part::none, Filling::Part::weights})
+    for (const int n_slots : {kWeightSlots, kWeightSlots_least})
+      for (const double share : {1.0, 0.75, 0.5, 0.0}) {
+        Search search;
+        plan.shape.n_weight_slots = n_slots;
+        if (fill(request, plan, search, {share, part}).total() > 0) continue;
+        least_s = std::min(least_s, simulate_plan(model, request, plan).step_s);
+      }
+  return least_s;
+}
+
+void expect_faster_with_states(const ModelTable& model, PlanRequest request, double least_gain) {
+  request.activations = Activations::keep;
+  request.layer_inputs = Place::device;
+  const Plan plan = make_plan(model, request);
+  EXPECT_GT(plan.n_states, 0) << plan.why;
+  EXPECT_EQ(std::ranges::count(plan.shape.blocks, kStatesOnDevice, &BlockShape::place),
+            plan.n_states);
+  EXPECT_NE(plan.why.find(fmt::format("the states of {} that stay", plan.n_states)),
+            std::string::npos)
+      << plan.why;
+  EXPECT_LE(plan.layout.n_bytes[0], request.gpu_budget_bytes);
+  const double without_s = fastest_without_states(model, request, plan),
+               with_s = plan.predicted->step_s;
+  EXPECT_LT(with_s, without_s * (1 - least_gain)) << plan.why;
+  fmt::print(
+      "{} on {}: {:.0f} ms with states of {} blocks on the card, {:.0f} ms without ({:.1f} "
+      "%)\n",
+      model.family, request.machine->name, with_s * 1e3, plan.n_states, without_s * 1e3,
+      100 * (1 - with_s / without_s));
+}
+
+// A byte of the card updates more parameters where their weights and gradients are on the host.
+TEST(Search, KeepsStatesOnTheCardWhereUpdatesBind) {
+  PlanRequest request =
+      on_gpu(even_machine({.copy_bytes_per_s = 25e9, .adamw_params_per_s = 1e9}), 5 * kGiB);
+  request.train_batch_size = 16;
+  request.max_length = 128;
+  for (const bool clips : {true, false}) {
+    request.clips = clips;
+    expect_faster_with_states(bert(1024, 24), request, 0.05);
+  }
+  // With copies that slow there is nothing to gain by it.
+  request.machine = even_machine({.copy_bytes_per_s = 2e9, .adamw_params_per_s = 20e9});
+  EXPECT_EQ(make_plan(bert(1024, 24), request).n_states, 0);
+}
+
+/** As `ferry train` asks for it. */
+TEST(Search, KeepsStatesOfALanguageModelOnTheCardWhereUpdatesBind) {
+  for (const auto& [name, card, settings] :
+       {std::tuple{"Llama-3.2-3B", "4090-24g", Settings{{"max_length", "512"}}},
+        {"Llama-3.1-8B",
+         "4090-24g",
+         {{"max_length", "512"}, {"optim", "adamw_8bit"}, {"master", "split"}}}}) {
+    const config::Config config = config_of(settings);
+    const PlanMachine machine = machine_of(find_machine_preset(card));
+    const HfConfig hf = HfConfig::parse(config::known_model_config(name).value(), "config.json");
+    const ModelTable model = make_model_table(config, hf, HeadKind::causal_lm, 0, machine);
+    PlanRequest request = make_plan_request(config, model, machine, /*trains=*/true);
+    request.train_batch_size = 1;
+    expect_faster_with_states(model, request, 0.03);
   }
 }
 
