@@ -159,6 +159,14 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
     weights_on_device(p);
     p.order = AccumulationOrder::vertical, p.mode = SimulatedMode::threads, p.pauses = true;
   });
+  add("states on the device, weights and gradients on host", [&](auto& p) {
+    p.places = std::vector<BlockPlacement>(model.table.blocks.size(), kStatesOnDevice);
+  });
+  add("states and gradients on the device, weights on host, vertical, threads, paused",
+      [&](auto& p) {
+        p.places = std::vector<BlockPlacement>(model.table.blocks.size(), kStatesAndGradsOnDevice);
+        p.order = AccumulationOrder::vertical, p.mode = SimulatedMode::threads, p.pauses = true;
+      });
   const auto on_drive = [&](BlockPlacement one, bool is_mixed) {
     return [&model, one, is_mixed](auto& p) {
       static const config::TemporaryDirectory directory;
@@ -216,6 +224,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "host, serial optimizer, adversarial",
       "host, threads",
       "mixed",
+      "states on the device, weights and gradients on host",
       "states of some blocks on a drive, weights too, vertical",
       "weights, states and gradients on a drive, vertical",
       "host, paused",

@@ -16,7 +16,8 @@
 // where all do not fit. --freeze PATTERNS: parameters that are not trained, as the option freeze of
 // a run names them. --attention flash|memory_efficient takes another backend than training would.
 // --nvme-path DIR: states, and weights where the plan says so, may live in a file there, which is
-// gone afterwards; --placement nvme puts all states there.
+// gone afterwards; --placement nvme puts all states there. --resident N: the first N blocks live on
+// the GPU, --states-on-gpu N: the states of N blocks after these, whatever the planner says.
 // --force on: where the planner refuses, the plan that takes least GPU memory runs all the same, on
 // the memory that is really there. Threads follow the affinity mask (taskset), the CPU kernels'
 // instructions FERRY_SIMD.
@@ -65,11 +66,11 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"order", "horizontal"}, {"slots", "0"},        {"steps", "10"},
       {"warmup", "3"},         {"workers", "0"},      {"trace", ""},
       {"profile", ""},         {"resident", "0"},     {"clip", "1.0"},
-      {"device", "cuda"},      {"graphs", "on"},      {"deterministic", "on"},
-      {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
-      {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
-      {"master", "fp32"},      {"host-memory", "0"},  {"layers", "0"},
-      {"freeze", ""},          {"nvme-path", ""}};
+      {"states-on-gpu", "0"},  {"device", "cuda"},    {"graphs", "on"},
+      {"deterministic", "on"}, {"threads", "0"},      {"attention", "auto"},
+      {"boundaries", "auto"},  {"force", "off"},      {"cap", "0"},
+      {"optim", "adamw"},      {"master", "fp32"},    {"host-memory", "0"},
+      {"layers", "0"},         {"freeze", ""},        {"nvme-path", ""}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
     if (i + 1 == argc)
@@ -293,6 +294,7 @@ int run(int argc, char** argv) {
   // All are read before any work, so that one that is none shows at once.
   const int64_t n_warm_up = number("warmup"), n_all = n_warm_up + number("steps");
   const int64_t n_slots = number("slots"), n_resident = number("resident");
+  const int64_t n_states = number("states-on-gpu");
   const int64_t n_workers = number("workers"), n_threads = number("threads");
   const int64_t micro_batch_size = number("micro");
   const double clip = number_of<double>(args, "clip");
@@ -375,9 +377,10 @@ int run(int argc, char** argv) {
     throw Error(Fault::usage, "step_bench", "--master split without bf16", "--dtype bf16");
   request.clips = clip > 0 || options.compute == DType::f16;
   Plan plan = make_or_force_plan(model, request, value_of(args, "force", switches));
-  if (n_resident > 0) {  // the first blocks, whatever the planner says
-    for (int64_t b = 0; b < n_resident; ++b)
-      plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::device;
+  if (n_resident + n_states > 0) {  // the first blocks, whatever the planner says
+    for (int64_t b = 0; b < n_resident + n_states; ++b)
+      plan.shape.blocks.at(static_cast<size_t>(b)).place =
+          b < n_resident ? BlockPlacement(Place::device) : kStatesOnDevice;
     plan.layout = make_layout(plan.shape);
     if (request.machine) plan.predicted = simulate_plan(model, request, plan);
   }
