@@ -26,7 +26,7 @@ parameters are copied to the GPU in both passes, but have no gradients that are 
 computing is timed in freeze the same. Blocks before the first trained one have no backward, and are copied once. Exits 1 where a
 step takes longer than formula / bar, or a case fails.
 
-Cases whose states live on a drive (nvme-1g, nvme-3g) have one more resource, beside the CPU's update: the bytes that a step reads
+Cases whose states live on a drive (nvme-1g, nvme-3g, nvme-3g-windows) have one more resource, beside the CPU's update: the bytes that a step reads
 and writes at the rates of `ferry bench disk` in the same directory, right before the steps and right after them, the mean of
 both. Reads and writes at once go at the rate of both together. The same steps with states in host memory run beside them: a case
 fails where their loss and norm have other bits.
@@ -102,6 +102,8 @@ CASES = {
     "nvme-1g": NVME,
     # 3.0 G parameters: two generations of states of 8 bytes each take 48 GB.
     "nvme-3g": replace(NVME, layers=0, reference_layers=4, optim="adamw_bf16", steps=3),
+    # Host memory holds the process and windows: weights and gradients live on the drive, too.
+    "nvme-3g-windows": replace(NVME, layers=0, reference_layers=4, optim="adamw_8bit", host_memory="4GiB", steps=3),
     # Beside steps of compare.py, which leave the plan to the planner: the same plan only comes of asking for the same.
     "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="auto", micro=0, order="auto"),
 }
@@ -375,7 +377,7 @@ def measure(runner, name, case):
         after_drive = runner.drive_rates(case, f"{name}-drive-after")
         drive = {key: (before_drive[key] + after_drive[key]) / 2 for key in before_drive}
         if case.twin_steps:
-            twin, _ = runner.steps(replace(case, placement="host"), f"{name}-host", case.steps)
+            twin, _ = runner.steps(replace(case, placement="host", host_memory="0"), f"{name}-host", case.steps)
             if [result[key] for key in SAME] != [twin[key] for key in SAME]:
                 raise Failed(f"{name}: {[result[key] for key in SAME]} with states on the drive, {[twin[key] for key in SAME]} in memory")
     rates = dict(rates, before=before["adamw"], after=after["adamw"], in_place=rate_in_place(case, result),
