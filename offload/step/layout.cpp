@@ -175,7 +175,7 @@ class LayoutMaker {
     const int64_t n_bytes = state_slot_bytes(shape_);
     if (n_bytes == 0) return;
     const Place place = shape_.drive_memory();
-    int64_t weights = 0, grads = 0;
+    int64_t weights = 0, grads = 0, sent_grads = 0;
     bool has_states = false;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       FERRY_CHECK(decided(b).n_state_pieces == 0 || shape_.computes_on_host ||
@@ -185,13 +185,16 @@ class LayoutMaker {
       has_states |= decided(b).n_state_pieces > 0;
       weights = std::max(weights, drive_weights_bytes(shape_, b));
       grads = std::max(grads, drive_grads_bytes(shape_, b));
+      if (decided(b).grads_on_host && decided(b).has_grads)
+        sent_grads = std::max(sent_grads, decided(b).n_grad_elements * kMaster_bytes);
     }
     if (has_states)
       add_each(out_.state_slots, shape_.n_state_slots, Tag::staging, place, "state slot", n_bytes);
     out_.state_window = add(Tag::staging, place, {"state window"}, state_record_bytes(shape_));
-    if (grads > 0 && shape_.computes_on_host)
+    has_grad_slots_ = grads > 0 && shape_.computes_on_host;
+    if (has_grad_slots_)
       add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, place, "gradient slot",
-               round_up(grads, kDrivePage_bytes));
+               round_up(std::max(grads, sent_grads), kDrivePage_bytes));
     else if (grads > 0)
       add_each(out_.grad_windows, shape_.n_grad_windows, Tag::staging, place, "gradient window",
                grad_piece_bytes(shape_));
@@ -262,7 +265,7 @@ class LayoutMaker {
     }
     weight_slots(0);
     if (!shape_.trains) return;
-    if (grads_host > 0)
+    if (grads_host > 0 && !has_grad_slots_)
       add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, Place::device, "gradient slot",
                grads_host);
     if (staged > 0)
@@ -374,7 +377,7 @@ class LayoutMaker {
   }
 
   const StepShape& shape_;
-  bool has_weight_slots_ = false;
+  bool has_weight_slots_ = false, has_grad_slots_ = false;
   int64_t saved_states_bytes_ = 0, frozen_bytes_ = 0, save_buffer_bytes_ = 0;
   Layout out_;
 };

@@ -226,9 +226,9 @@ class Mover {
   const std::vector<Group> groups_;
   const Place memory_;  ///< where what does not move is updated
   const int n_grad_slots_;
-  std::vector<int> weights_,
-      grads_;                        ///< blocks that may move theirs, in the order in which they do
-  std::vector<Place> weights_stay_;  ///< by these: where weights are that do not
+  /** Blocks that may move theirs, in the order in which they do. */
+  std::vector<int> weights_, grads_;
+  std::vector<Place> weights_stay_;  ///< by these: where weights are that do not move
 };
 
 }  // namespace

@@ -83,6 +83,21 @@ TEST(Layout, GradientsOnADriveTakeWindowsOfTheHostOrSlotsOfACpu) {
     }
 }
 
+// A drive writes from any of them.
+TEST(Layout, ACpuHasOneKindOfGradientSlots) {
+  StepShape shape = make_shape({.n_micro_max = 1,
+                                .placing = Placing::everything_on_drive_of_cpu,
+                                .tied = false,
+                                .state_piece_elements = 4096});
+  shape.blocks.back().place = kStatesOnDrive;
+  const Layout layout = make_layout(shape);
+  ASSERT_EQ(layout.grad_slots.size(), 2u);
+  for (RegionId id : layout.grad_slots) {
+    EXPECT_EQ(layout.region(id).offset % kDrivePage_bytes, 0);
+    EXPECT_GE(layout.region(id).n_bytes, drive_grads_bytes(shape, 1));
+  }
+}
+
 /** The regions that outputs of blocks have; -1 where they are in slots. */
 std::set<RegionId> outputs_of(const StepShape& shape, const Layout& layout) {
   std::set<RegionId> regions;
