@@ -279,7 +279,7 @@ void expect_same_bits_everywhere(const ToyModel& model,
     ++n_compared;
   }
   if (only_sample) {
-    EXPECT_EQ(n_compared, 12) << "a placement of the sample has another name";
+    EXPECT_EQ(n_compared, 13) << "a placement of the sample has another name";
   }
 }
 
