@@ -1,6 +1,8 @@
 #include "src/base/out_of_memory.h"
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <new>
 #include <string>
 #include <string_view>
@@ -22,7 +24,24 @@ bool says_no_memory(const std::exception& e) {
   return false;
 }
 
+std::atomic<void*> reserve{nullptr};
+
+/** What `new` calls where it finds no memory. */
+void give_reserve_free() {
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
 }  // namespace
+
+void keep_memory_reserve() {
+  constexpr size_t kReserve_bytes = 1 << 20;
+  std::set_new_handler(give_reserve_free);
+  if (reserve.load()) return;
+  void* const kept = std::malloc(kReserve_bytes);
+  void* none = nullptr;
+  if (!reserve.compare_exchange_strong(none, kept)) std::free(kept);
+}
 
 std::optional<Error> out_of_memory(const std::exception& e) {
   if (dynamic_cast<const Error*>(&e) || !says_no_memory(e)) return std::nullopt;

@@ -13,6 +13,12 @@ namespace ferry {
  * do. Nothing for other faults, and for an Error, which has said it. */
 std::optional<Error> out_of_memory(const std::exception& e);
 
+/** Keeps 1 MiB back, which the first `new` that fails gives free before it throws: what is told and
+ * tidied up after a failure needs memory, too, and a JSON value ends the process where its
+ * destructor has none. To be called again where a program goes on after a failure; a reserve that
+ * is there stays. Any thread may call it. */
+void keep_memory_reserve();
+
 /** The hint for callers that know at once that memory ran out. */
 inline constexpr const char* kNoMemoryHint =
     "end other programs, or raise the limit on memory (of the container or service, ulimit -d, "

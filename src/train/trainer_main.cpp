@@ -520,6 +520,7 @@ int main(int argc, char** argv) {
   // A limit on file sizes is then an error with a message, and what was half-written goes.
   std::signal(SIGXFSZ, SIG_IGN);
   ferry::end_on_lost_pages();
+  ferry::keep_memory_reserve();
   try {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");

@@ -1,7 +1,11 @@
 #include "src/base/out_of_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -33,6 +37,40 @@ TEST(OutOfMemory, IsToldWithACureWhoeverNoticedIt) {
   EXPECT_FALSE(holds(std::system_error(EIO, std::generic_category())));
   EXPECT_FALSE(holds(Error(Fault::data, "x", "not enough memory cells in the table")));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have their own `new`
+/** Bytes of the process's data. */
+rlim_t data_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmData:")) return std::stoull(line.substr(7)) << 10;
+  return 0;
+}
+
+/** Takes all memory that a limit leaves, then counts the small blocks that are still to be had. */
+[[noreturn]] void run_out(bool has_reserve) {
+  constexpr size_t kLarge_bytes = 1 << 16, kSmall_bytes = 128;
+  constexpr int kSmall = 4000;
+  if (has_reserve) keep_memory_reserve();
+  const rlim_t now = data_bytes();
+  const rlimit nothing_more = {now, now};
+  ::setrlimit(RLIMIT_DATA, &nothing_more);
+  try {
+    while (true)
+      static_cast<void>(::operator new(kLarge_bytes));
+  } catch (const std::bad_alloc&) {
+    int n = 0;
+    while (n < kSmall && std::malloc(kSmall_bytes))
+      ++n;
+    ::_exit(n == kSmall ? 0 : 1);
+  }
+}
+
+TEST(OutOfMemoryDeathTest, LeavesSomeToTellOfIt) {
+  EXPECT_EXIT(run_out(/*has_reserve=*/true), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run_out(/*has_reserve=*/false), testing::ExitedWithCode(1), "");
+}
+#endif
 
 }  // namespace
 }  // namespace ferry

@@ -10,6 +10,7 @@
 #include "models/family.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/print.h"
 #include "src/base/version.h"
 #include "src/files/mapped_file.h"
@@ -207,6 +208,7 @@ void CheckpointSaver::write_files() {
 
 void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   session_.executor().await_saving();
+  keep_memory_reserve();  // the checkpoint before may have failed for want of memory
   look_for_store();
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
