@@ -185,7 +185,7 @@ TEST_P(Completion, VerbsAndTheirWords) {
           {"ferry bench a", {"adamw", "attention", "all"}},
           {"ferry bench gemm --",
            {"--help", "--json", "--seconds", "--output", "--directory", "--request-bytes",
-            "--depth", "--file-bytes", "--turns"}}});
+            "--depth", "--file-bytes", "--turns", "--window-bytes"}}});
 }
 
 /** Every flag of every verb, from the tables. */
