@@ -55,7 +55,7 @@ void add_drives_below(const fs::path& device, std::vector<std::string>& drives) 
   add_drives_in(device / "slaves", drives);
 }
 
-/** Of the links to devices in it. */
+/** Follows the links to devices in it. */
 void add_drives_in(const fs::path& directory, std::vector<std::string>& drives) {
   std::error_code error;
   for (const fs::directory_entry& link : fs::directory_iterator(directory, error))

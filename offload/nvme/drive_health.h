@@ -15,7 +15,7 @@
 namespace ferry {
 
 struct DriveHealth {
-  /** Of the writes that its maker expects it to last for. More than 100: it is past them. */
+  /** Its share of the writes that its maker expects it to last for; more than 100: past them. */
   int used_percent = 0;
   int spare_percent = 0, spare_percent_least = 0;  ///< blocks left to take the place of bad ones
   bool warns = false;                              ///< the drive itself: spare, heat, read-only

@@ -26,7 +26,7 @@ bool says_no_memory(const std::exception& e) {
 
 std::atomic<void*> reserve{nullptr};
 
-/** What `new` calls where it finds no memory. */
+/** Called by `new` where it finds no memory. */
 void give_reserve_free() {
   std::free(reserve.exchange(nullptr));
   throw std::bad_alloc();

@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFile_bytes = 2 * kGiB;
-/** As much as a run's slots: smaller memory stays in the processor's caches, and a virtual disk
- * copies faster from there. */
+/** It is as much as a run's slots: smaller memory stays in the processor's caches, and a virtual
+ * disk copies faster from there. */
 constexpr int64_t kWindow_bytes = 512 * kMiB;
 constexpr int kFlushes = 5;
 

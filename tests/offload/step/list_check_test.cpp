@@ -208,6 +208,23 @@ bool is_pass(const Action& a) {
   return a.verb == Verb::forward || a.verb == Verb::recompute || a.verb == Verb::backward;
 }
 
+/** Drops each edge of the shape's lists in turn: the checker finds a hazard where an order of the
+ * actions can go wrong, and nowhere else. Returns how many edges were needed. */
+int n_needed_edges(const StepShape& shape) {
+  int n_needed = 0;
+  for (UpdateOrder order : {UpdateOrder::after_decision, UpdateOrder::as_grads_arrive}) {
+    const StepList list = training_list(shape, 1, order);
+    EXPECT_FALSE(can_go_wrong(shape, twice(list, 1, order)));
+    for_each_edge(list, [&](const StepList& dropped, size_t i) {
+      const auto runs = twice(dropped, 1, order);
+      const bool is_needed = can_go_wrong(shape, runs);
+      EXPECT_EQ(!find_hazards(shape, runs).empty(), is_needed) << describe(list[i], shape);
+      n_needed += is_needed;
+    });
+  }
+  return n_needed;
+}
+
 TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdgeOfADrive) {
   int n_needed = 0;
   for (Placing placing : {Placing::drive, Placing::all_on_drive, Placing::grads_on_drive,
@@ -221,16 +238,7 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdgeOfADrive) {
                                           .n_state_slots = 1,
                                           .n_weight_windows = 1,
                                           .n_grad_windows = 1});
-      for (UpdateOrder order : {UpdateOrder::after_decision, UpdateOrder::as_grads_arrive}) {
-        const StepList list = training_list(shape, 1, order);
-        EXPECT_FALSE(can_go_wrong(shape, twice(list, 1, order)));
-        for_each_edge(list, [&](const StepList& dropped, size_t i) {
-          const auto runs = twice(dropped, 1, order);
-          const bool is_needed = can_go_wrong(shape, runs);
-          EXPECT_EQ(!find_hazards(shape, runs).empty(), is_needed) << describe(list[i], shape);
-          n_needed += is_needed;
-        });
-      }
+      n_needed += n_needed_edges(shape);
     }
   EXPECT_GT(n_needed, 40);
 }
@@ -251,16 +259,7 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdgeOfSlotsThatAreUpdated) {
            .n_weight_slots = n_slots,
            .n_grad_slots = 1,
            .split_master = is_split});
-      for (UpdateOrder order : {UpdateOrder::after_decision, UpdateOrder::as_grads_arrive}) {
-        const StepList list = training_list(shape, 1, order);
-        EXPECT_FALSE(can_go_wrong(shape, twice(list, 1, order)));
-        for_each_edge(list, [&](const StepList& dropped, size_t i) {
-          const auto runs = twice(dropped, 1, order);
-          const bool is_needed = can_go_wrong(shape, runs);
-          EXPECT_EQ(!find_hazards(shape, runs).empty(), is_needed) << describe(list[i], shape);
-          n_needed += is_needed;
-        });
-      }
+      n_needed += n_needed_edges(shape);
     }
   EXPECT_GT(n_needed, 50);
 }

@@ -64,7 +64,7 @@ class ProgramMaker {
     if (run.training) ++version_;
   }
 
-  /** What readers of the block's weights wait for in the next step. */
+  /** The action that readers of the block's weights wait for in the next step. */
   Verb last_of_update(int b) const {
     if (block(b).place.weights == Place::nvme) return Verb::send_states;
     return is_updated_in_slot(b) ? Verb::send_weights : Verb::update;
