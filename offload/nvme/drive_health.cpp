@@ -59,7 +59,8 @@ void add_drives_below(const fs::path& device, std::vector<std::string>& drives) 
 void add_drives_in(const fs::path& directory, std::vector<std::string>& drives) {
   std::error_code error;
   for (const fs::directory_entry& link : fs::directory_iterator(directory, error))
-    add_drives_below(fs::canonical(link.path(), error), drives);
+    if (const fs::path device = fs::canonical(link.path(), error); !error)
+      add_drives_below(device, drives);
 }
 
 /** Btrfs shows numbers that belong to no device, and may have several. Empty: it is none. */
