@@ -31,6 +31,8 @@ std::string_view name_of(DiskPattern pattern);
  * however this process ends. */
 class ScratchDisk {
  public:
+  static constexpr double kFill_s_max = 600;
+
   /** Makes the files and writes to them once; what has not been written after `fill_s` seconds is
    * left out of all patterns. n_bytes is cut to a quarter of what is free, and to whole stripes;
    * the window of the options is the object's own. Transfers go through `window_bytes` of memory
@@ -40,7 +42,7 @@ class ScratchDisk {
   ScratchDisk(const std::vector<std::filesystem::path>& directories,
               int64_t n_bytes,
               const DiskOptions& options,
-              double fill_s = 600,
+              double fill_s = kFill_s_max,
               int64_t window_bytes = 0);
 
   const FileDisk& disk() const { return *disk_; }

@@ -256,9 +256,7 @@ Action GradientActions::update_of(int b) const {
                 .block = b};
   if (decide_ >= 0) update.after.push_back(decide_);
   if (each_decides_)
-    put(update.reads,
-        block(b).grads_on_host || block(b).updates_on_host ? layout_.arrived_sums
-                                                           : layout_.step_sums_on_host,
+    put(update.reads, block(b).grads_reach_host ? layout_.arrived_sums : layout_.step_sums_on_host,
         step_sum_offset(b), kSum_bytes, Role::square_sum);
   return update;
 }

@@ -108,6 +108,7 @@ class LayoutMaker {
       out.n_state_pieces = shape_.n_state_pieces(b);
       out.writes_grads = shape_.grads_on_drive(b);
       out.grads_on_host = block(b).place.grads == Place::host;
+      out.grads_reach_host = out.grads_on_host || out.updates_on_host;
       out.sends_weights = out.is_trained && has_states_apart(b);
       FERRY_CHECK(can_be_placed(b),
                   "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
@@ -254,7 +255,7 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
-      if ((of.grads_on_host || of.updates_on_host) && of.has_grads) {
+      if (of.grads_reach_host && of.has_grads) {
         const auto sum_bytes = static_cast<int64_t>(size_of(of.grad_type));
         // Sums come back where the device updates the block.
         const bool holds_sum = vertical || of.sends_weights;

@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kFill_s_max = 600;
 constexpr double kFioPatience_s = 60;
 
 /** fio's words for a pattern over the file of `scratch`: the same engine, memory and depth. */
@@ -111,8 +110,8 @@ DiskBench bench_disk(const DiskBenchOptions& options) {
   const double seconds = options.seconds / n_turns;
   if (options.on_turn) options.on_turn("files");
   ScratchDisk scratch(options.directories, options.file_bytes,
-                      {.request_bytes = options.request_bytes, .depth = options.depth}, kFill_s_max,
-                      options.window_bytes);
+                      {.request_bytes = options.request_bytes, .depth = options.depth},
+                      ScratchDisk::kFill_s_max, options.window_bytes);
   bench.transport = scratch.disk().transport();
   for (const DiskPattern pattern : kDiskPatterns) {
     DiskBenchRates rates{.pattern = pattern};
