@@ -1,10 +1,10 @@
 #pragma once
-// A device: memory in two places, five queues, events between them. CUDA or simulated; the executor
+// A device: memory in two places, queues, events between them. CUDA or simulated; the executor
 // knows no other difference. Work of one queue runs in the order it was submitted; between queues
 // only record() and wait() order.
 //
 //   device.submit(QueueId::h2d, [=] { device.copy(QueueId::h2d, slot, weights, n); });
-//   device.record(QueueId::h2d, fetched);
+//   device.record(fetched);  // an event of h2d
 //   device.wait(QueueId::compute, fetched);
 //   device.submit(QueueId::compute, [=] { block.forward(...); });
 //
@@ -74,9 +74,12 @@ class Device {
     return reserve(place, n_bytes, {});
   }
 
-  virtual EventId make_event() = 0;
+  /** An event of one queue: its records happen in their order there, so that a wait for one of them
+   * is never ended by a later one. */
+  virtual EventId make_event(QueueId queue) = 0;
   virtual void submit(QueueId queue, std::function<void()> work) = 0;
-  virtual void record(QueueId queue, EventId event) = 0;
+  /** Marks the end of what was submitted to the event's queue before. */
+  virtual void record(EventId event) = 0;
   /** Work submitted to `queue` from now on runs after what `event` recorded last; no effect if it
    * never was. */
   virtual void wait(QueueId queue, EventId event) = 0;

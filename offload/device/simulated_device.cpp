@@ -150,9 +150,9 @@ class SimulatedDevice : public Device {
 class SerialDevice final : public SimulatedDevice {
  public:
   using SimulatedDevice::SimulatedDevice;
-  EventId make_event() override {
+  EventId make_event(QueueId queue) override {
     std::lock_guard lock(mutex_);
-    events_.push_back({});
+    events_.push_back({.queue = queue});
     return static_cast<EventId>(events_.size()) - 1;
   }
   void submit(QueueId queue, std::function<void()> work) override {
@@ -161,11 +161,11 @@ class SerialDevice final : public SimulatedDevice {
     else
       fence_.guard(work);
   }
-  void record(QueueId queue, EventId id) override {
+  void record(EventId id) override {
     std::lock_guard lock(mutex_);
     Event& event = events_[static_cast<size_t>(id)];
     const uint64_t generation = ++event.submitted;
-    if (queue != QueueId::save) {
+    if (event.queue != QueueId::save) {
       event.happened = generation;
       return;
     }
@@ -199,6 +199,7 @@ class SerialDevice final : public SimulatedDevice {
 
  private:
   struct Event {
+    QueueId queue{};
     uint64_t submitted = 0, happened = 0;
   };
   bool has_happened(EventId id) const {
@@ -218,9 +219,9 @@ class QueuedDevice : public SimulatedDevice {
  public:
   using SimulatedDevice::SimulatedDevice;
 
-  EventId make_event() override {
+  EventId make_event(QueueId queue) override {
     std::lock_guard lock(mutex_);
-    events_.push_back({});
+    events_.push_back({.queue = queue});
     return static_cast<EventId>(events_.size()) - 1;
   }
   bool happened(EventId event) override {
@@ -230,13 +231,16 @@ class QueuedDevice : public SimulatedDevice {
   void submit(QueueId queue, std::function<void()> work) override {
     push(queue, {std::move(work), -1, 0, false});
   }
-  void record(QueueId queue, EventId event) override {
+  void record(EventId id) override {
     uint64_t generation;
+    QueueId queue;
     {
       std::lock_guard lock(mutex_);
-      generation = ++events_[static_cast<size_t>(event)].submitted;
+      Event& event = events_[static_cast<size_t>(id)];
+      generation = ++event.submitted;
+      queue = event.queue;
     }
-    push(queue, {{}, event, generation, true});
+    push(queue, {{}, id, generation, true});
   }
   void wait(QueueId queue, EventId event) override {
     uint64_t generation;
@@ -255,8 +259,8 @@ class QueuedDevice : public SimulatedDevice {
     bool records;
   };
   struct Event {
-    uint64_t submitted = 0;
-    uint64_t happened = 0;
+    QueueId queue{};
+    uint64_t submitted = 0, happened = 0;
   };
 
   void push(QueueId queue, Item item) {
@@ -289,9 +293,7 @@ class QueuedDevice : public SimulatedDevice {
       lock.lock();
       --running_;
     } else if (item.records) {
-      // An event may be recorded on another queue before its last record there has happened.
-      uint64_t& happened = events_[static_cast<size_t>(item.event)].happened;
-      happened = std::max(happened, item.generation);
+      events_[static_cast<size_t>(item.event)].happened = item.generation;
     }
     changed_.notify_all();
   }

@@ -24,9 +24,16 @@ bool is_update(const Action& action) {
 
 }  // namespace
 
+Action Executor::end_of_update(int b) const {
+  const BlockLayout& its = layout_.block(b);
+  return {.verb = its.sends_weights ? Verb::send_weights : Verb::update,
+          .queue = its.updates_on_host ? QueueId::host
+                   : its.sends_weights ? QueueId::d2h
+                                       : QueueId::compute,
+          .block = b};
+}
 bool Executor::ends_update(const Action& action) const {
-  if (action.verb == Verb::send_weights) return true;
-  return is_update(action) && !layout_.block(action.block).sends_weights;
+  return action.block >= 0 && action.verb == end_of_update(action.block).verb;
 }
 
 Executor::Executor(const StepShape& shape,
@@ -47,17 +54,17 @@ Executor::Executor(const StepShape& shape,
       watchdog_(watchdog_of_environment()),
       has_changed_(shape.blocks.size(), 0),
       store_(store),
-      committed_(device.make_event()),
-      pinned_(device.make_event()),
+      committed_(device.make_event(QueueId::nvme_write)),
+      pinned_(device.make_event(QueueId::save)),
       update_waits_for_save_(shape.blocks.size()),
-      save_ended_(device.make_event()),
+      save_ended_(device.make_event(QueueId::save)),
       square_sums_(shape.blocks.size()) {
-  for (EventId& idle : idle_)
-    idle = device_.make_event();
+  for (size_t q = 0; q < idle_.size(); ++q)
+    idle_[q] = device_.make_event(static_cast<QueueId>(q));
   for (int b = 0; b < shape.n_blocks(); ++b) {
-    updated_.push_back(device_.make_event());
-    saved_.push_back(device_.make_event());
-    sent_.push_back(device_.make_event());
+    updated_.push_back(device_.make_event(end_of_update(b).queue));
+    saved_.push_back(device_.make_event(QueueId::save));
+    sent_.push_back(device_.make_event(QueueId::nvme_write));
     FERRY_CHECK(store_ || layout_.block(b).n_state_pieces == 0, "{} has states in no store",
                 block(b).name);
     for (const BorrowedExtent& borrowed : block(b).borrowed)
@@ -102,10 +109,16 @@ void Executor::check_order(const StepList& list) const {
                   describe(list[i], shape_), describe(list[static_cast<size_t>(before)], shape_));
 }
 
-EventId Executor::event(size_t action) {
-  while (events_.size() <= action)
-    events_.push_back(device_.make_event());
-  return events_[action];
+std::vector<EventId> Executor::events_of(const StepList& list) {
+  std::vector<EventId> events;
+  std::array<size_t, kQueues> n_before{};
+  for (const Action& action : list) {
+    const auto queue = static_cast<size_t>(action.queue);
+    const size_t i = n_before[queue]++;
+    if (events_[queue].size() == i) events_[queue].push_back(device_.make_event(action.queue));
+    events.push_back(events_[queue][i]);
+  }
+  return events;
 }
 
 std::optional<StepOutcome> Executor::step(int n_micro,
@@ -133,7 +146,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
   bool may_drop = true;
   for (size_t i = 0; i < list.size(); ++i) {
     if (may_drop && drops) {
-      stay_near(list);
+      stay_near(ready);
       if (drops() || !await_saved(list[i], list, drops)) return drop_step(list);
     }
     may_drop = may_drop && !is_update(list[i]);
@@ -141,7 +154,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
     if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
     if (list[i].verb != Verb::decide) continue;
     // The one host synchronisation of a step of seconds: what follows needs the decision.
-    wait_for(event(i), list);
+    wait_for(ready.ended[i], list);
     may_drop = false;
     measure_run_ahead(Clock::now() - start - waited_for_disk_);
   }
@@ -151,10 +164,10 @@ std::optional<StepOutcome> Executor::step(int n_micro,
 
 /** A step that shall be dropped must not have minutes of work before it on the GPU; one of a second
  * or two is never waited for. */
-void Executor::stay_near(const StepList& list) {
+void Executor::stay_near(const ReadyList& list) {
   const size_t n_ahead = fixed_run_ahead_.value_or(run_ahead_);
   if (compute_actions_.size() >= n_ahead)
-    wait_for(event(compute_actions_[compute_actions_.size() - n_ahead]), list);
+    wait_for(list.ended[compute_actions_[compute_actions_.size() - n_ahead]], list.actions);
 }
 
 void Executor::measure_run_ahead(std::chrono::duration<double> step) {
@@ -189,7 +202,7 @@ bool Executor::await_saved(const Action& action,
 bool Executor::await_dropped(const std::function<bool()>& drops) {
   for (QueueId queue : {QueueId::host, QueueId::nvme_read, QueueId::nvme_write}) {
     const EventId idle = idle_[static_cast<size_t>(queue)];
-    device_.record(queue, idle);
+    device_.record(idle);
     if (!wait_unless(idle, *dropped_, drops)) return false;
   }
   dropped_ = nullptr;
@@ -205,7 +218,7 @@ std::optional<StepOutcome> Executor::drop_step(const StepList& list) {
 
 void Executor::await_idle(std::span<const QueueId> queues, const StepList& list) {
   for (QueueId queue : queues)
-    device_.record(queue, idle_[static_cast<size_t>(queue)]);
+    device_.record(idle_[static_cast<size_t>(queue)]);
   for (QueueId queue : queues)
     wait_for(idle_[static_cast<size_t>(queue)], list);
 }
@@ -222,7 +235,7 @@ double Executor::evaluate() {
   for (size_t i = 0; i < list.size(); ++i)
     submit(ready_list, i);
   tracer_ = tracer;
-  wait_for(event(list.size() - 1), list);
+  wait_for(ready_list.ended.back(), list);
   return *at<float>({.region = layout_.step_sums_on_host,
                      .offset = shape_.n_blocks() * static_cast<int64_t>(sizeof(double))});
 }
@@ -254,7 +267,7 @@ void Executor::submit(const ReadyList& list, size_t i) {
   note_movement();  // a CPU does the work of the action before in there
   const Action& action = list.actions[i];
   for (int before : action.after)
-    device_.wait(action.queue, event(static_cast<size_t>(before)));
+    device_.wait(action.queue, list.ended[static_cast<size_t>(before)]);
   for (int b : action.after_update)
     device_.wait(action.queue,
                  (layout_.block(b).reads_weights ? sent_ : updated_)[static_cast<size_t>(b)]);
@@ -279,12 +292,10 @@ void Executor::submit(const ReadyList& list, size_t i) {
   else
     device_.submit(action.queue, work);
   if (tracer_) tracer_->end(action);
-  device_.record(action.queue, event(i));
-  if (ends_update(action))
-    device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
-  if (action.verb == Verb::send_states)
-    device_.record(action.queue, sent_[static_cast<size_t>(action.block)]);
-  if (action.verb == Verb::commit) device_.record(action.queue, committed_);
+  device_.record(list.ended[i]);
+  if (ends_update(action)) device_.record(updated_[static_cast<size_t>(action.block)]);
+  if (action.verb == Verb::send_states) device_.record(sent_[static_cast<size_t>(action.block)]);
+  if (action.verb == Verb::commit) device_.record(committed_);
 }
 
 }  // namespace ferry

@@ -246,9 +246,10 @@ class Executor {
     std::string metadata;  ///< of the generation of states on a drive
     bool commits = true;
   };
-  /** A list, and the addresses of its passes' bytes. */
+  /** A list, the addresses of its passes' bytes, and the events of its actions. */
   struct ReadyList {
     StepList actions;
+    std::vector<EventId> ended;          ///< by action
     std::vector<ActionMemory> memories;  ///< by action; empty but for passes
   };
   /** Checks that no action waits for a later one, so that no list can lock up. */
@@ -263,7 +264,7 @@ class Executor {
   /** Names the oldest unfinished action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);
   static std::chrono::milliseconds watchdog_of_environment();
-  ReadyList ready(StepList list) const;
+  ReadyList ready(StepList list);
   ActionMemory memory_of(const Action& action) const;
   ReadyList& training(int n_micro, UpdateOrder order, bool each_decides);
   void run(const Action& action, const ActionMemory& memory, Updates& updates);
@@ -278,6 +279,8 @@ class Executor {
   void update(const Action& action, const Updates& updates);
   void update(int block, const Updates& updates);
   /** True of the last action of a block's update, or of each of its pieces. */
+  /** The last action of the block's update. */
+  Action end_of_update(int block) const;
   bool ends_update(const Action& action) const;
   /** Makes the block's update work on the weights in the action's slot, and on gradients where it
    * finds them. */
@@ -301,11 +304,12 @@ class Executor {
   Value* at(const Bytes& bytes) const {
     return reinterpret_cast<Value*>(memory_.at(bytes.region) + bytes.offset);
   }
-  EventId event(size_t action);
+  /** By action: the n-th of a queue has the n-th event of that queue, in every list. */
+  std::vector<EventId> events_of(const StepList& list);
   void await_updates();
   bool has_frozen(int block) const;
   /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
-  void stay_near(const StepList& list);
+  void stay_near(const ReadyList& list);
   void measure_run_ahead(std::chrono::duration<double> step);
   /** Waits for the bytes that the action's memory may have to give to a checkpoint first; false:
    * the step is to be dropped. */
@@ -342,14 +346,14 @@ class Executor {
   StateStore* store_;
   std::optional<StateWindow> window_;
   EventId committed_;
-  EventId pinned_;                           ///< the last checkpoint has kept its generation
-  std::vector<EventId> sent_;                ///< by block: its states to the drive
-  std::vector<EventId> events_;              ///< by action index
-  std::vector<EventId> updated_;             ///< by block
-  std::vector<EventId> saved_;               ///< by block
-  std::vector<int> save_order_;              ///< of blocks
-  std::vector<bool> update_waits_for_save_;  ///< by block: its last update
-  std::chrono::duration<double> waited_for_disk_{};  ///< in the step in progress
+  EventId pinned_;             ///< the last checkpoint has kept its generation
+  std::vector<EventId> sent_;  ///< by block: its states to the drive
+  std::array<std::vector<EventId>, kQueues> events_;  ///< of actions
+  std::vector<EventId> updated_;                      ///< by block
+  std::vector<EventId> saved_;                        ///< by block
+  std::vector<int> save_order_;                       ///< of blocks
+  std::vector<bool> update_waits_for_save_;           ///< by block: its last update
+  std::chrono::duration<double> waited_for_disk_{};   ///< in the step in progress
   EventId save_ended_;
   bool is_saving_ = false;  ///< as far as seen
   std::atomic<int64_t> n_saved_bytes_ = 0;

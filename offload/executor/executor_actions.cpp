@@ -21,7 +21,7 @@ const Bytes* find(const std::vector<Bytes>& bytes, Role role) {
 
 // ---- Made once
 
-Executor::ReadyList Executor::ready(StepList list) const {
+Executor::ReadyList Executor::ready(StepList list) {
   ReadyList ready;
   ready.memories.reserve(list.size());
   for (const Action& action : list) {
@@ -29,6 +29,7 @@ Executor::ReadyList Executor::ready(StepList list) const {
                          action.verb == Verb::backward;
     ready.memories.push_back(is_pass ? memory_of(action) : ActionMemory());
   }
+  ready.ended = events_of(list);
   ready.actions = std::move(list);
   return ready;
 }

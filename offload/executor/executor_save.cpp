@@ -31,7 +31,7 @@ void Executor::save(std::function<void(BlockStates&)> write,
   if (pins) {
     device_.wait(QueueId::save, committed_);
     device_.submit(QueueId::save, std::move(pin));
-    device_.record(QueueId::save, pinned_);
+    device_.record(pinned_);
   }
   for (int b : save_order_) {
     // Frozen weights beside trained ones on the drive are read from where the next step writes.
@@ -47,10 +47,10 @@ void Executor::save(std::function<void(BlockStates&)> write,
                          n_saved_bytes_);
       save_write_(states);
     });
-    if (!is_pinned) device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
+    if (!is_pinned) device_.record(saved_[static_cast<size_t>(b)]);
   }
   device_.submit(QueueId::save, [this] { save_end_(); });
-  device_.record(QueueId::save, save_ended_);
+  device_.record(save_ended_);
 }
 
 bool Executor::is_saving() {

@@ -71,22 +71,17 @@ std::string Executor::unfinished(const StepList& list) {
   }
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
-    const BlockLayout& its = layout_.block(b);
-    name({.verb = its.sends_weights ? Verb::send_weights : Verb::update,
-          .queue = its.updates_on_host ? QueueId::host
-                   : its.sends_weights ? QueueId::d2h
-                                       : QueueId::compute,
-          .block = b},
-         list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
-             ? ""
-             : " of the step before");
+    name(end_of_update(b), list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
+                               ? ""
+                               : " of the step before");
   }
   for (int b = 0; b < shape_.n_blocks(); ++b)
     if (!device_.happened(sent_[static_cast<size_t>(b)]))
       name({.verb = Verb::send_states, .queue = QueueId::nvme_write, .block = b}, "");
   if (!device_.happened(committed_)) name({.verb = Verb::commit, .queue = QueueId::nvme_write}, "");
+  const std::vector<EventId> ended = events_of(list);
   for (size_t i = 0; i < list.size(); ++i)
-    if (!device_.happened(event(i))) name(list[i], "");
+    if (!device_.happened(ended[i])) name(list[i], "");
   if (!text.empty()) text.pop_back();
   return text;
 }

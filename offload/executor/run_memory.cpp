@@ -26,8 +26,8 @@ bool lasts(const Region& region) {
 
 /** The host's queues go on. */
 void await(Device& device, QueueId queue) {
-  const EventId end = device.make_event();
-  device.record(queue, end);
+  const EventId end = device.make_event(queue);
+  device.record(end);
   device.await_host(end);
 }
 

@@ -42,7 +42,7 @@ ModelRunner::ModelRunner(const ModelTable& model,
       options_(options),
       layout_(make_batch_layout(options.largest, model)),
       generation_(make_generation_layout(model, options.generation)),
-      logits_sent_(device.make_event()),
+      logits_sent_(device.make_event(QueueId::d2h)),
       unwanted_grad_bytes_(shape.trains ? unwanted_grad_bytes(model) : 0),
       scratch_(memory.at(memory.layout().scratch) + unwanted_grad_bytes_,
                shape.scratch_bytes - unwanted_grad_bytes_,
@@ -394,7 +394,7 @@ std::vector<float> ModelRunner::logits() {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));
   });
   // drain() is not used: a checkpoint on its way is none of an evaluation's business.
-  device_.record(QueueId::d2h, logits_sent_);
+  device_.record(logits_sent_);
   device_.await_host(logits_sent_);
   return out;
 }

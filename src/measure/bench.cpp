@@ -39,7 +39,7 @@ Bench::Bench(const MeasureOptions& options,
     : pool_(make_tbb_pool(n_usable_threads())) {
   if (!probe.usable || !options.uses_gpu || !open_gpu(probe, skipped)) open_cpu();
   reserve_host(std::min(options.host_bytes_max, read_host_memory().budget_bytes() / 2), skipped);
-  done_ = device_->make_event();
+  done_ = device_->make_event(QueueId::compute);
 }
 
 bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) {
@@ -107,7 +107,7 @@ double Bench::seconds_of(int n, const std::function<void()>& work) {
   // Not submitted: what throws there ends the device, and a size that does not fit is no end here.
   for (int i = 0; i < n; ++i)
     work();
-  device_->record(QueueId::compute, done_);
+  device_->record(done_);
   // Without sleeping: most of what is timed is shorter than a sleep.
   while (!device_->happened(done_)) {
   }

@@ -69,8 +69,9 @@ class CudaDevice final : public Device {
     return reserve_pinned(n_bytes, touch);
   }
 
-  EventId make_event() override {
-    events_.push_back({.on_gpu = std::make_shared<GpuRecord>()});
+  EventId make_event(QueueId queue) override {
+    events_.push_back({.queue = queue});
+    if (!is_of_host(queue)) events_.back().on_gpu = std::make_shared<GpuRecord>();
     return static_cast<EventId>(events_.size()) - 1;
   }
 
@@ -78,9 +79,9 @@ class CudaDevice final : public Device {
     enqueue(queue, [this, work = std::move(work)] { fence_.guard(work); });
   }
 
-  void record(QueueId queue, EventId id) override {
+  void record(EventId id) override {
     Event& event = events_[static_cast<size_t>(id)];
-    event.queue = queue;
+    const QueueId queue = event.queue;
     ++event.generation;
     if (is_of_host(queue)) {
       if (event.flag < 0) event.flag = flags_.make();
@@ -199,10 +200,10 @@ class CudaDevice final : public Device {
     std::atomic<bool> has_stream_got_it{true};
   };
   struct Event {
-    std::shared_ptr<GpuRecord> on_gpu;
+    QueueId queue{};
+    std::shared_ptr<GpuRecord> on_gpu;  ///< of a queue of the GPU
     uint32_t generation = 0;
-    int flag = -1;                     ///< from its first record on a host thread
-    QueueId queue = QueueId::compute;  ///< the queue where it was recorded last
+    int flag = -1;  ///< of a host thread, from the first record on
   };
 
   struct Stamp {

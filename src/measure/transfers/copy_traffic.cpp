@@ -33,7 +33,7 @@ CopyTraffic::CopyTraffic(Bench& bench, const Options& options)
     direction.host = host.take(room_bytes);
     direction.gpu = bench.gpu.take(room_bytes);
     for (int i = 0; i < kUnderWay; ++i)
-      direction.free.push_back(device_.make_event());
+      direction.free.push_back(device_.make_event(direction.queue));
     directions_.push_back(std::move(direction));
   }
   thread_ = std::thread([this] { work(); });
@@ -97,7 +97,7 @@ void CopyTraffic::submit_group(Direction& direction) {
   }
   const EventId event = direction.free.back();
   direction.free.pop_back();
-  device_.record(direction.queue, event);
+  device_.record(event);
   direction.under_way.push_back(event);
 }
 

@@ -35,8 +35,8 @@ class FailingDevice final : public Device {
                                        const FirstTouch& touch) override {
     return device_->reserve(place, n_bytes, touch);
   }
-  EventId make_event() override { return device_->make_event(); }
-  void record(QueueId queue, EventId event) override { device_->record(queue, event); }
+  EventId make_event(QueueId queue) override { return device_->make_event(queue); }
+  void record(EventId event) override { device_->record(event); }
   void wait(QueueId queue, EventId event) override { device_->wait(queue, event); }
   bool wait_host(EventId event, std::chrono::milliseconds patience) override {
     return device_->wait_host(event, patience);

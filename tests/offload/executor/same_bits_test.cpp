@@ -267,6 +267,22 @@ TEST_P(SameBits, WithLayerInputsOnTheHostUnderAdversarialOrders) {
       }
 }
 
+// The lists of steps with other numbers of micro-batches have other actions at the same place, and
+// a step begins under the updates of the one before.
+TEST_P(SameBits, WhereStepsOfOtherSizesFollowUnderUpdates) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  o.n_layers = 7;
+  const ToyResult expected = run_toy(serial(o));
+  o.placing = Placing::mixed;
+  o.order = AccumulationOrder::vertical;
+  o.layer_inputs_on_host = true;
+  o.n_weight_slots = 1;
+  o.n_layer_input_slots = 3;
+  for (int seed = 0; seed < 5 * n_seeds(); ++seed)
+    EXPECT_EQ(run_toy(with_seed(o, seed)), expected) << "seed " << seed;
+}
+
 TEST_P(SameBits, WithLayerInputsOnTheHostADeviceTooSmallForThemAll) {
   ShapeOptions o = shape();
   o.placing = Placing::gpu;
