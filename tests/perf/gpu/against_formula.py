@@ -26,7 +26,7 @@ parameters are copied to the GPU in both passes, but have no gradients that are 
 computing is timed in freeze the same. Blocks before the first trained one have no backward, and are copied once. Exits 1 where a
 step takes longer than formula / bar, or a case fails.
 
-Cases whose states live on a drive (nvme-1g, nvme-3g, nvme-3g-windows) have one more resource, beside the CPU's update: the bytes that a step reads
+Cases whose states live on a drive (nvme-1g, nvme-1g-split, nvme-3g, nvme-3g-windows) have one more resource, beside the CPU's update: the bytes that a step reads
 and writes at the rates of `ferry bench disk` in the same directory, right before the steps and right after them, the mean of
 both. Reads and writes at once go at the rate of both together. The same steps with states in host memory run beside them: a case
 fails where their loss and norm have other bits.
@@ -100,6 +100,8 @@ CASES = {
     "gpt2-13g-32": GPT2,
     "gpt2-13g-8": replace(GPT2, batch=8),
     "nvme-1g": NVME,
+    # A master of two halves, of which one is the weights: 10 bytes a parameter on the drive.
+    "nvme-1g-split": replace(NVME, master="split"),
     # 3.0 G parameters: two generations of states of 8 bytes each take 48 GB.
     "nvme-3g": replace(NVME, layers=0, reference_layers=4, optim="adamw_bf16", steps=3),
     # Host memory holds the process and windows: weights and gradients live on the drive, too.
