@@ -9,6 +9,9 @@
 
 namespace ferry {
 
+/** Bytes that some programs begin a UTF-8 file with. */
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 /** Offset of the first byte that begins no valid UTF-8 sequence (overlong forms, surrogates and
  * what lies above U+10FFFF are not valid), or npos. */
 size_t first_invalid_utf8(std::string_view text);

@@ -12,8 +12,6 @@
 namespace ferry {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 Example example_of_line(std::string_view line, size_t number, bool is_pair) {
   const auto refuse = [&](std::string_view what, std::string_view hint) {
     throw Error(Fault::data, "data.read", fmt::format("line {} of standard input {}", number, what),

@@ -30,11 +30,11 @@ constexpr const char* kBlank = "\u2581";
 
 enum class Form { plain, llama, gemma, t5, xlm_roberta };
 
-struct KnownClass {
+struct SentencePieceClass {
   std::string_view name, model_type;
   Form form;
 };
-constexpr KnownClass kClasses[] = {
+constexpr SentencePieceClass kSentencePieceClasses[] = {
     {"LlamaTokenizer", "llama", Form::llama},
     {"LlamaTokenizer", "mistral", Form::llama},
     {"LlamaTokenizer", "mixtral", Form::llama},
@@ -53,7 +53,7 @@ Form form_of(const std::filesystem::path& model_dir,
              const TokenizerSpec& spec) {
   const TokenizerClass found = read_class(model_dir, config);
   if (found.name.empty() && found.model_type.empty()) return Form::plain;
-  for (const KnownClass& known : kClasses)
+  for (const SentencePieceClass& known : kSentencePieceClasses)
     if (found.name.empty() ? known.model_type == found.model_type : known.name == found.name)
       return known.form;
   fail_unknown_class(spec.file, found);

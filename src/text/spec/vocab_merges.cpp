@@ -27,21 +27,24 @@ constexpr std::string_view kQwen2Words =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-enum class Kind { gpt2, roberta, qwen2 };
+enum class MergesKind { gpt2, roberta, qwen2 };
 
-struct KnownClass {
+struct MergesClass {
   std::string_view name, model_type;
-  Kind kind;
+  MergesKind kind;
 };
-constexpr KnownClass kClasses[] = {
-    {"GPT2Tokenizer", "gpt2", Kind::gpt2},          {"GPT2Tokenizer", "opt", Kind::gpt2},
-    {"RobertaTokenizer", "roberta", Kind::roberta}, {"BartTokenizer", "bart", Kind::roberta},
-    {"Qwen2Tokenizer", "qwen2", Kind::qwen2},       {"Qwen2Tokenizer", "qwen3", Kind::qwen2},
+constexpr MergesClass kMergesClasses[] = {
+    {"GPT2Tokenizer", "gpt2", MergesKind::gpt2},
+    {"GPT2Tokenizer", "opt", MergesKind::gpt2},
+    {"RobertaTokenizer", "roberta", MergesKind::roberta},
+    {"BartTokenizer", "bart", MergesKind::roberta},
+    {"Qwen2Tokenizer", "qwen2", MergesKind::qwen2},
+    {"Qwen2Tokenizer", "qwen3", MergesKind::qwen2},
 };
 
-Kind kind_of(const std::filesystem::path& model_dir, const JsonReader* config) {
+MergesKind kind_of(const std::filesystem::path& model_dir, const JsonReader* config) {
   const TokenizerClass found = read_class(model_dir, config);
-  for (const KnownClass& known : kClasses)
+  for (const MergesClass& known : kMergesClasses)
     if (found.name.empty() ? known.model_type == found.model_type : known.name == found.name)
       return known.kind;
   fail_unknown_class(model_dir / "vocab.json", found);
@@ -74,7 +77,7 @@ TokenPairs read_merges_txt(const std::filesystem::path& file, const std::string&
 void set_byte_level_names(const std::filesystem::path& model_dir,
                           const JsonReader* config,
                           TokenizerSpec& spec) {
-  if (kind_of(model_dir, config) == Kind::roberta) {
+  if (kind_of(model_dir, config) == MergesKind::roberta) {
     spec.bos = spec.cls = "<s>";
     spec.eos = spec.sep = "</s>";
     spec.unk = "<unk>";
@@ -89,7 +92,7 @@ void set_byte_level_names(const std::filesystem::path& model_dir,
 void read_vocab_merges(const std::filesystem::path& model_dir,
                        const JsonReader* config,
                        TokenizerSpec& spec) {
-  const Kind kind = kind_of(model_dir, config);
+  const MergesKind kind = kind_of(model_dir, config);
   spec.vocabulary = read_vocabulary(read_json_file(spec.file));
   BpeOptions options;
   options.bytes = true;
@@ -103,12 +106,12 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
   }
   KnownTokens known(spec.file, spec.vocabulary);
   if (const int32_t mask = known.find(spec.mask);
-      kind == Kind::roberta && mask >= 0 && !(config && config->find("added_tokens_decoder")))
+      kind == MergesKind::roberta && mask >= 0 && !(config && config->find("added_tokens_decoder")))
     add_token({mask, spec.mask, false, true, false, false, true}, known, spec);
   add_configured_tokens(config, known, spec);
 
   const bool prefix_space = config && config->flag("add_prefix_space", false);
-  if (kind == Kind::qwen2) {
+  if (kind == MergesKind::qwen2) {
     spec.normalizer = std::make_unique<NormalForm>(false, true, spec.table);
     std::vector<std::unique_ptr<PreTokenizer>> parts;
     parts.push_back(std::make_unique<Split>(Pattern(kQwen2Words), Behavior::isolated, false));
@@ -117,7 +120,7 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
   } else {
     spec.pre_tokenizer = std::make_unique<ByteLevel>(prefix_space, true);
   }
-  if (kind == Kind::roberta)
+  if (kind == MergesKind::roberta)
     spec.post_processor = std::make_unique<RobertaProcessing>(
         known.require(spec.cls, "cls"), known.require(spec.sep, "sep"),
         ByteLevelOffsets(prefix_space, !config || config->flag("trim_offsets", true)));

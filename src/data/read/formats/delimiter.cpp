@@ -11,7 +11,7 @@
 namespace ferry {
 namespace {
 
-constexpr size_t kSampleRows = 2000;
+constexpr size_t kRowsToTry = 2000;
 
 Quoting quoting_of(char delimiter, QuotingChoice choice) {
   switch (choice) {
@@ -34,7 +34,7 @@ std::vector<DelimitedRow> even_rows(std::string_view text,
   DelimitedReader reader(text, file, delimiter, quoting);
   DelimitedRow row;
   try {
-    while (rows.size() < kSampleRows && reader.next(row)) {
+    while (rows.size() < kRowsToTry && reader.next(row)) {
       if (!rows.empty() && row.fields.size() != rows.front().fields.size()) return {};
       rows.push_back(row);
     }

@@ -18,7 +18,6 @@ namespace {
 
 /** Looked at at once. */
 constexpr size_t kPiece_bytes = 1 << 20;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 void append_latin1(std::string& to, std::string_view bytes) {
   to.reserve(to.size() + bytes.size() + bytes.size() / 16);
