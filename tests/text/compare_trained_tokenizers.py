@@ -234,12 +234,12 @@ def main():
     trained_on = rng.sample(real, min(6000, len(real)))
     hostile = hostile_lines(rng, 30000 if LONG else 600) + hard_to_cut(rng, 30000 if LONG else 1500)
     clusters = hard_to_cluster(rng, 60000 if LONG else 3000)
-    real = rng.sample(real, min(30000 if LONG else 700, len(real)))
+    real = rng.sample(real, min(30000 if LONG else 400, len(real)))
     failures = 0
     for name, make in MODELS.items():
         if sys.argv[3:] and name not in sys.argv[3:]:
             continue
-        lines = real + (hostile if LONG else rng.sample(hostile, 1500)) + (clusters if name in ("t5", "spm") else [])
+        lines = real + (hostile if LONG else rng.sample(hostile, 800)) + (clusters if name in ("t5", "spm") else [])
         with tempfile.TemporaryDirectory() as directory:
             make(trained_on).save(f"{directory}/tokenizer.json")
             tokenizer = Tokenizer.from_file(f"{directory}/tokenizer.json")
