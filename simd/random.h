@@ -4,6 +4,7 @@
 // to dropout_mask, to CUDA kernels, or seeds LibTorch's generator around fused attention.
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace ferry::simd {
 

@@ -15,6 +15,8 @@
 
 namespace ferry {
 
+struct Job;
+
 class Sampling {
  public:
   /** Files of steps that come again are removed: a resumed run writes each once. */
