@@ -105,9 +105,10 @@ std::string rounded_up(int64_t n_bytes) {
   return fmt::format("{:.1f}GiB", tenths / 10);
 }
 
-/** The bytes that such a text is read back as. */
+/** The bytes that such a text is read back as. Less than none is none: a budget may be smaller than
+ * what the process takes beside it. */
 int64_t written(int64_t n_bytes) {
-  return parse_bytes(rounded_up(std::min(n_bytes, kAnyMemory_bytes))).value();
+  return parse_bytes(rounded_up(std::clamp(n_bytes, int64_t{0}, kAnyMemory_bytes))).value();
 }
 
 /** The request, which does not fit, with the least of one memory with which it fits; that amount is

@@ -323,6 +323,19 @@ TEST(Refusal, ARefusalNamesReducedStatesWhereTheyHelp) {
   EXPECT_EQ(refusal(model, evaluation).find("optim"), std::string::npos);
 }
 
+// What the process takes beside the budget may be more than all of the memory that it was given.
+TEST(Refusal, ABudgetBelowNothingIsRefusedWithAnAmountThatIsEnough) {
+  for (const Place memory : kMemories) {
+    const ModelTable model = bert_large(DType::bf16);
+    PlanRequest r = request(11 * kGiB);
+    (memory == Place::device ? r.gpu_budget_bytes : r.host_budget_bytes) = -600 * kMiB;
+    const std::string text = refusal(model, r);
+    const auto enough = memory_in(text, memory);
+    ASSERT_TRUE(enough) << text;
+    EXPECT_NO_THROW(make_plan(model, with_memory(r, memory, *enough))) << text;
+  }
+}
+
 TEST(Refusal, TheLargestNumbersNeitherFitNorOverflow) {
   for (AttentionBackend attention :
        {AttentionBackend::cpu_math, AttentionBackend::flash, AttentionBackend::memory_efficient}) {
