@@ -75,8 +75,8 @@ else:
                       "loss": float(last("--loss", "1.0")), "dtype": last("--dtype", "bf16"),
                       "clip": last("--clip", "1.0"), "optim": last("--optim", "adamw"), "master": last("--master", "fp32"),
                       "n_micro": int(last("--n-micro", "1")), "micro_batch_size": int(last("--micro", "8")),
-                      "blocks": [{"place": "host", "params": 100, "trained": 100},
-                                 {"place": "device", "params": 1000, "trained": 1000}],
+                      "blocks": [{"place": place, "weights": place, "grads": place, "params": n, "trained": n}
+                                 for place, n in [("host", 100), ("device", 1000)]],
                       "why": "as asked for", "attention_backend": "flash", "simd": "avx2", "n_workers": 1,
                       "update_alone_ms": 1.0, "version": "0.18" if "old" in "".join(sys.argv) else "0.19", "driver_bytes_max": 2**31, "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
@@ -248,15 +248,22 @@ class Compare(unittest.TestCase):
             self.assertIs(met, True, said)
 
     def test_parameters_take_the_bytes_of_their_formats(self):
-        result = {"blocks": [{"place": "host", "trained": 10}, {"place": "device", "trained": 1000}], "dtype": "bf16",
+        def block(states, weights, grads, trained, **more):
+            return {"place": states, "weights": weights, "grads": grads, "trained": trained, **more}
+        on_host = ["host"] * 3
+        result = {"blocks": [block(*on_host, 10), block(*["device"] * 3, 1000)], "dtype": "bf16",
                   "clip": "1.0", "optim": "adamw", "master": "fp32", "n_micro": 1}
         for other, expected in [({}, 16), ({"clip": "0"}, 14), ({"n_micro": 2}, 18), ({"clip": "0", "n_micro": 4}, 18),
                                 ({"optim": "adamw_8bit", "master": "split"}, 8), ({"optim": "adamw_bf16"}, 12),
                                 ({"dtype": "fp16", "clip": "0"}, 16), ({"dtype": "fp32", "clip": "0"}, 16)]:
             self.assertEqual(faults.bytes_of_parameters({**result, **other}), 10 * expected, other)
         # A tied tensor of 10 has two sums of gradients, one with the block that borrows it.
-        tied = [{"place": "host", "trained": 12, "borrowed": 0}, {"place": "host", "trained": 2, "borrowed": 10}]
+        tied = [block(*on_host, 12, borrowed=0), block(*on_host, 2, borrowed=10)]
         self.assertEqual(faults.bytes_of_parameters({**result, "blocks": tied}), 14 * (6 + 8) + 4 * (12 + 12))
+        # Each of the three has a place: states on the GPU alone, or weights there alone.
+        for places, expected in [(("device", "host", "host"), 2 + 2), (("host", "device", "host"), 4 + 8 + 2),
+                                 (("device", "host", "device"), 2), (("nvme", "host", "nvme"), 2)]:
+            self.assertEqual(faults.bytes_of_parameters({**result, "blocks": [block(*places, 10)]}), 10 * expected, places)
 
     def test_steps_beside_the_formula(self):
         with program_of_both_sides() as program:

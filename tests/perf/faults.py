@@ -11,17 +11,22 @@ STATE_TAGS = {"weights", "grads", "master", "adam_m", "adam_v"}
 
 
 def bytes_of_parameters(result):
-    """What the parameters that live on the host take there: weights, master and states, and their
-    gradients, which wait for the norm of all, or are the sum over several micro-batches, or over the
-    uses of a tied tensor, each of which has one."""
+    """What parameters take in host memory: weights, master and states, and their gradients, which wait
+    for the norm of all, or are the sum over several micro-batches, or over the uses of a tied tensor,
+    each of which has one. A block has a place for each of the three: states of a block on the GPU may
+    have their weights and gradients in host memory."""
     wide = result["dtype"] == "fp32"
     waits = float(result["clip"]) > 0 or result["dtype"] == "fp16"
-    weights = 4 if wide else 4 if result["master"] == "split" else 6  # with their master
+    weights = 4 if wide else 2
+    master = 0 if wide else 2 if result["master"] == "split" else 4
     n_bytes = 0
     for block in result["blocks"]:
+        sums = wide or result["n_micro"] > 1 or "borrowed" in block
+        if block["weights"] == "host":
+            n_bytes += weights * block["trained"]
         if block["place"] == "host":
-            sums = wide or result["n_micro"] > 1 or "borrowed" in block
-            n_bytes += (weights + STATE_BYTES[result["optim"]]) * block["trained"]
+            n_bytes += (master + STATE_BYTES[result["optim"]]) * block["trained"]
+        if block["grads"] == "host":
             n_bytes += (4 if sums else 2 if waits else 0) * (block["trained"] + block.get("borrowed", 0))
     return n_bytes
 

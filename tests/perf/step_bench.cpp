@@ -254,8 +254,9 @@ Plan make_or_force_plan(const ModelTable& model, const PlanRequest& request, boo
   }
 }
 
-/** Name, place, number of parameters and of trained ones of each; of tied ones also the number of
- * another block's that it uses, and has gradients of its own for. */
+/** Name, places of states, weights and gradients, number of parameters and of trained ones of each;
+ * of tied ones also the number of another block's that it uses, and has gradients of its own for.
+ */
 nlohmann::ordered_json blocks_of(const StepShape& shape) {
   auto blocks = nlohmann::ordered_json::array();
   for (int b = 0; b < shape.n_blocks(); ++b) {
@@ -270,6 +271,8 @@ nlohmann::ordered_json blocks_of(const StepShape& shape) {
         n_borrowed += tensor.n_elements;
     blocks.push_back({{"name", block.name},
                       {"place", name_of(block.place.states)},
+                      {"weights", name_of(block.place.weights)},
+                      {"grads", name_of(block.place.grads)},
                       {"params", n_all},
                       {"trained", n_trained}});
     if (shape.tied(b)) blocks.back()["borrowed"] = n_borrowed;
