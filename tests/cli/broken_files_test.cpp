@@ -107,7 +107,6 @@ class BrokenFiles : public ::testing::Test {
 
   /** Refused as a file that is at fault, by name. */
   void expect_refused(const Reader& reader, const std::string& what) {
-    const auto start = std::chrono::steady_clock::now();
     const fs::path file = directory_.path() / reader.file;
     try {
       reader.read(file);
@@ -117,7 +116,6 @@ class BrokenFiles : public ::testing::Test {
       EXPECT_THAT(error.what(), HasSubstr(file.filename().string())) << what;
       EXPECT_LT(std::string_view(error.what()).size(), 1000u) << what;
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << what;
     ++n_refused_;
   }
   void expect_refused(const Reader& reader, const std::string& what, const std::string& bytes) {

@@ -154,9 +154,7 @@ class HostileTorchFile : public ::testing::Test {
  protected:
   std::string error_with(std::string_view file) {
     const auto path = write(file);
-    const auto start = std::chrono::steady_clock::now();
     const std::string error = error_of([&] { TorchFile::open(path); });
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
     EXPECT_THAT(error, HasSubstr(path.filename().string() + "'"));
     EXPECT_LT(error.size(), 1000u);
     std::filesystem::remove(path);

@@ -1,5 +1,5 @@
-// The program as the user has it, over hundreds of runs: the processor time that its start and its
-// idleness take, and its memory.
+// The program as the user has it, over hundreds of runs: how often it wakes while nothing happens,
+// the processor time that its start and its idleness take, and its memory.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -7,6 +7,7 @@
 
 #include <QCoreApplication>
 #include <QProcess>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -17,7 +18,9 @@ namespace ferry::gui {
 namespace {
 
 constexpr int kRuns = 500, kTurnsMost = 20;
-constexpr double kIdleShare = 0.01;
+constexpr double kTurn_s = 4;
+/** Its timers look at runs, files and the machine. */
+constexpr double kWakesMost_per_s = 25;
 
 /** Of all of the process's threads, in milliseconds. */
 double cpu_ms_of(qint64 pid) {
@@ -32,6 +35,19 @@ double cpu_ms_of(qint64 pid) {
   return 1e3 * static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+/** Times that a thread of the process went to sleep: what others do on the machine adds none. */
+int64_t sleeps_of(qint64 pid) {
+  int64_t n = 0;
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    std::ifstream file(task.path() / "status");
+    const std::string name = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(name)) n += std::stoll(line.substr(name.size()));
+  }
+  return n;
+}
+
 /** Held in memory now. */
 double mib_of(qint64 pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
@@ -40,7 +56,7 @@ double mib_of(qint64 pid) {
   return static_cast<double>(held * sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-TEST(Program, StartsAndIdlesWithinItsMeansOverHundredsOfRuns) {
+TEST(Program, SleepsAndStaysSmallOverHundredsOfRuns) {
   const char* program = getenv("FERRY_GUI");
   ASSERT_TRUE(program) << "the test's surroundings name it";
   TestHome home;
@@ -52,21 +68,23 @@ TEST(Program, StartsAndIdlesWithinItsMeansOverHundredsOfRuns) {
   ASSERT_TRUE(app.waitForStarted());
   const qint64 pid = app.processId();
   // Started is who idles. On a machine that others use, that takes a few turns.
-  double start_ms = 0, share = 1;
-  for (int turn = 0; turn < kTurnsMost && share >= kIdleShare; ++turn) {
+  double start_ms = 0, idle_ms = 0, wakes_per_s = 1e9;
+  for (int turn = 0; turn < kTurnsMost && wakes_per_s >= kWakesMost_per_s; ++turn) {
+    start_ms = cpu_ms_of(pid);
+    const int64_t n_before = sleeps_of(pid);
     QElapsedTimer timer;
     timer.start();
-    start_ms = cpu_ms_of(pid);
-    wait_until([&] { return timer.elapsed() > 4000; });
-    share = (cpu_ms_of(pid) - start_ms) / static_cast<double>(timer.elapsed());
+    wait_until([&] { return static_cast<double>(timer.elapsed()) > 1e3 * kTurn_s; });
+    wakes_per_s = static_cast<double>(sleeps_of(pid) - n_before) / kTurn_s;
+    idle_ms = cpu_ms_of(pid) - start_ms;
   }
   const double mib = mib_of(pid);
   ::kill(static_cast<pid_t>(pid), SIGTERM);
   app.waitForFinished();
-  printf("start: %.0f ms of processor time; idle: %.2f %% of a core, %.0f MiB\n", start_ms,
-         100 * share, mib);
-  EXPECT_LT(start_ms, 1000);
-  EXPECT_LT(share, kIdleShare);
+  printf("idle: wakes %.1f times a second, %.0f MiB\n", wakes_per_s, mib);
+  tell_time("processor time of the start", start_ms, 1000);
+  tell_time("processor time of 4 s of idleness", idle_ms, 1e3 * kTurn_s * 0.01);
+  EXPECT_LT(wakes_per_s, kWakesMost_per_s);
   EXPECT_LT(mib, 150);
 }
 

@@ -112,11 +112,9 @@ TEST(LatestWorker, NobodyWaitsForAJobThatIsAtWork) {
   });
   while (!*is_at_work)
     QThread::msleep(1);
-  QElapsedTimer timer;
-  timer.start();
   worker.reset();
   receiver.reset();
-  EXPECT_LT(timer.elapsed(), 1000);
+  EXPECT_FALSE(*has_ended);  // the job may only end now
   *may_end = true;
   ASSERT_TRUE(wait_until([&] { return has_ended->load(); }));
   QCoreApplication::processEvents();

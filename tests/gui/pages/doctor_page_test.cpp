@@ -112,11 +112,8 @@ TEST_F(DoctorPages, AProfileOfAnotherMachineOffersToMeasureThisOne) {
   EXPECT_TRUE(cancel->isVisibleTo(page_.get()));
   EXPECT_FALSE(find<QPushButton>("doctor_measure")->isVisibleTo(page_.get()));
   EXPECT_TRUE(find<QProgressBar>("doctor_progress")->isVisibleTo(page_.get()));
-  QElapsedTimer timer;
-  timer.start();
   cancel->click();
   ASSERT_TRUE(wait_until([&] { return !page_->is_looking(); }));
-  EXPECT_LT(timer.elapsed(), 10000);
   ASSERT_TRUE(page_->report()->facts.profile);
   EXPECT_EQ(page_->report()->facts.profile->name, "another processor");
   EXPECT_TRUE(page_->report()->facts.measure_trouble.empty()) << "to cancel is no fault";

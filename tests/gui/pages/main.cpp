@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <QProcess>
 #include <mutex>
 
 #include "gui/app/palette.h"
@@ -10,22 +9,8 @@ namespace {
 
 using ferry::gui::MonitoredApplication;
 
-constexpr const char* kAgain = "FERRY_SLOW_TEST_AGAIN";
-
-/** Runs one test by itself; true where it passes, and no handler is slow. */
-bool passes_again(const QString& test) {
-  QProcess again;
-  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-  environment.insert(kAgain, "1");
-  again.setProcessEnvironment(environment);
-  again.start(QCoreApplication::applicationFilePath(), {"--gtest_filter=" + test});
-  constexpr int kPatience_ms = 60000;
-  return again.waitForFinished(kPatience_ms) && again.exitStatus() == QProcess::NormalExit &&
-         again.exitCode() == 0;
-}
-
-/** No test may find a handler that holds the window up. A machine that is paused or shared adds to
- * a thread's processor time, so a handler is slow where it is slow in each of five runs. */
+/** No test may find a handler that holds the window up, where times are judged. A machine that is
+ * paused or shared adds to a thread's processor time. */
 class HandlersAreQuick : public testing::EmptyTestEventListener {
  public:
   explicit HandlersAreQuick(MonitoredApplication& app) : app_(app) {}
@@ -35,13 +20,9 @@ class HandlersAreQuick : public testing::EmptyTestEventListener {
   }
   void OnTestEnd(const testing::TestInfo& test) override {
     const QStringList slow = app_.stop_watching();
-    const QString name = QStringLiteral("%1.%2").arg(test.test_suite_name(), test.name());
-    if (slow.isEmpty()) return;
-    constexpr int kRuns_more = 4;
-    for (int i = 0; i < kRuns_more && !qEnvironmentVariableIsSet(kAgain); ++i)
-      if (passes_again(name)) return;
+    if (!ferry::gui::judges_times()) return;
     for (const QString& turn : slow)
-      ADD_FAILURE() << name.toStdString() << ": " << turn.toStdString();
+      ADD_FAILURE() << test.test_suite_name() << "." << test.name() << ": " << turn.toStdString();
   }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 // An application that measures its event handlers: those that take more than a frame of its
-// thread's processor time are told, and those that hold the window up are failures.
+// thread's processor time are told. With FERRY_TIMES=1 those that hold the window up are failures.
 
 #include <QApplication>
 #include <QStringList>

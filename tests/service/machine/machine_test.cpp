@@ -356,7 +356,7 @@ TEST(Measured, ATrainerMayPrintFailHangOrNotStart) {
 
 TEST(Measured, ATrainerIsEndedWhenItIsAskedFor) {
   TemporaryDirectory directory;
-  for (const char* script : {"exec sleep 60", "exec sleep 60 >&-"}) {
+  for (const char* script : {"exec sleep 100000", "exec sleep 100000 >&-"}) {
     const auto file = directory.write("trainer", std::string("#!/bin/sh\n") + script + "\n");
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     std::stop_source stop;
@@ -364,9 +364,7 @@ TEST(Measured, ATrainerIsEndedWhenItIsAskedFor) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       stop.request_stop();
     });
-    const auto begin = std::chrono::steady_clock::now();
-    EXPECT_CONTAINS(run_trainer_bench(file, {}, 60, stop.get_token()).trouble, "cancelled");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+    EXPECT_CONTAINS(run_trainer_bench(file, {}, 90000, stop.get_token()).trouble, "cancelled");
   }
 }
 

@@ -187,7 +187,7 @@ TEST_F(PlanThreads, ShowTheFiguresOfFerryPlan) {
   }
 }
 
-TEST_F(PlanThreads, AnotherBudgetIsPlannedInTime) {
+TEST_F(PlanThreads, AnotherBudgetIsPlanned) {
   ASSERT_TRUE(last_of(large())->answer);
   double longest = 0;
   for (const char* budget : {"9GiB", "7GiB", "5GiB", "3GiB"}) {
@@ -198,21 +198,7 @@ TEST_F(PlanThreads, AnotherBudgetIsPlannedInTime) {
     longest = std::max(longest, cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - begin);
     ASSERT_TRUE(wait_until([&] { return !thread_.is_waiting(); }));
   }
-  printf("another budget is planned and delivered in at most %.1f ms\n", longest);
-#ifndef __SANITIZE_ADDRESS__
-  EXPECT_LT(longest, 200);
-#endif
-}
-
-TEST_F(PlanThreads, ATurnThatIsAtWorkIsLeftToItself) {
-  QElapsedTimer timer;
-  {
-    PlanThread thread;
-    thread.ask(large());
-    QThread::msleep(5);
-    timer.start();
-  }
-  EXPECT_LT(timer.elapsed(), 2000) << "the window does not wait for its threads";
+  tell_time("another budget is planned and delivered", longest, 200);
 }
 
 }  // namespace

@@ -86,24 +86,21 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
   }));
   // All threads together: who waits for another program waits longer.
   const double opened_ms = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - begun_ms;
-  RecordProperty("opened_ms", static_cast<int>(opened_ms));
-#ifndef __SANITIZE_ADDRESS__
-  EXPECT_LT(opened_ms, 300);
-#endif
+  tell_time("500 runs are listed", opened_ms, 300);
   for (int i = 0; i < kRuns; i += 50)
     EXPECT_EQ(text(i, RunListModel::state), "Finished");
   // No turn is long: measured by the thread's own time, which others do not take.
   double longest = 0;
-  for (int i = 0; i < 2000 && !is_read(); ++i) {
+  int n_turns = 0;
+  for (; n_turns < 2000 && !is_read(); ++n_turns) {
     const double begin = cpu_ms();
     model_->look();
     longest = std::max(longest, cpu_ms() - begin);
   }
   EXPECT_TRUE(is_read());
   QAbstractItemModelTester(model_.get(), QAbstractItemModelTester::FailureReportingMode::Fatal);
-#ifndef __SANITIZE_ADDRESS__
-  EXPECT_LT(longest, 16) << "ms";
-#endif
+  EXPECT_GT(n_turns, 1) << "the runs are read in slices";
+  tell_time("the longest turn while 500 runs are read", longest, 16);
   for (int i = 1; i < kRuns; ++i)
     EXPECT_GE(model_->index(i - 1, RunListModel::started).data(RunListModel::sort_role).toString(),
               model_->index(i, RunListModel::started).data(RunListModel::sort_role).toString());
