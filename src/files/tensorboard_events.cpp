@@ -127,7 +127,14 @@ void TensorboardWriter::add(int64_t step,
   Message summary;
   for (const TensorboardScalar& scalar : scalars)
     summary.message(1, Message().text(1, scalar.tag).fp32(2, scalar.value));
-  file_.append(record_of(Message().fp64(1, time_s).integer(2, step).message(5, summary)));
+  unwritten_ += record_of(Message().fp64(1, time_s).integer(2, step).message(5, summary));
+  flush();
+}
+
+void TensorboardWriter::flush() {
+  if (unwritten_.empty()) return;
+  file_.append(unwritten_);
+  unwritten_.clear();
 }
 
 }  // namespace ferry

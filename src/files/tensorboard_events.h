@@ -20,13 +20,15 @@ struct TensorboardScalar {
   float value = 0;
 };
 
-/** One event file being written; every record is in the file when the call returns. One thread.
+/** One event file being written; every record is in the file when the call returns. One
+ * thread.
  *
  *   TensorboardWriter writer(run / "tensorboard", session.n_steps(), now_s);
  *   const TensorboardScalar scalars[] = {{"train/loss", 0.5f}};
  *   writer.add(step, now_s, scalars);
  *
- * Times are in seconds since 1970. Every failure is Error(machine) that names the file. */
+ * Times are in seconds since 1970. Every failure is Error(machine) that names the file; after
+ * DiskFull it may be used on. */
 class TensorboardWriter {
  public:
   /** Makes the directory and in it events.out.tfevents.<time>.<host>.<pid>.0, which TensorBoard
@@ -34,13 +36,16 @@ class TensorboardWriter {
    * ones is declared void (a SessionLog START event), for the run does them again. */
   TensorboardWriter(const std::filesystem::path& directory, int64_t n_steps, double time_s);
 
-  /** Values of one step, as one event. */
+  /** Values of one step, as one event; with what a full disk did not take before. */
   void add(int64_t step, double time_s, std::span<const TensorboardScalar> scalars);
+  /** Writes what the disk did not take. */
+  void flush();
 
   const std::filesystem::path& path() const { return file_.path(); }
 
  private:
   AppendOnlyFile file_;
+  std::string unwritten_;
 };
 
 }  // namespace ferry

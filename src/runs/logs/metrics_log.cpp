@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,10 +15,13 @@
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/disk_full.h"
 #include "src/runs/logs/mean_loss.h"
 
 namespace ferry::runs {
 namespace {
+
+constexpr const char* kMetricsName = "metrics.jsonl";
 
 /** Seconds since 1970. */
 double now_s() {
@@ -52,14 +56,11 @@ std::vector<TensorboardScalar> scalars_of(const nlohmann::ordered_json& line) {
   return scalars;
 }
 
-}  // namespace
-
-MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard)
-    : place_(run), file_(run / "metrics.jsonl", read_kept(run / "metrics.jsonl", n_steps)) {
-  if (with_tensorboard) tensorboard_.emplace(run / "tensorboard", n_steps, now_s());
-}
-
-int64_t MetricsLog::read_kept(const std::filesystem::path& file, int64_t n_steps) {
+/** Calls `take` for each line of a step up to n_steps, and returns their bytes; a torn last line
+ * is none. */
+int64_t read_lines(const std::filesystem::path& file,
+                   int64_t n_steps,
+                   const std::function<void(const nlohmann::ordered_json&)>& take) {
   size_t n_kept_bytes = 0;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return 0;
@@ -70,9 +71,37 @@ int64_t MetricsLog::read_kept(const std::filesystem::path& file, int64_t n_steps
         std::string_view(text).substr(n_kept_bytes, end - n_kept_bytes);
     if (parse_json(written, line) || !line.is_object() || integer_in(line, "step", 0) > n_steps)
       break;
-    note(line);
+    take(line);
   }
   return static_cast<int64_t>(n_kept_bytes);
+}
+
+std::optional<EvaluationLine> evaluation_in(const nlohmann::ordered_json& line) {
+  if (!line.contains("eval_loss")) return std::nullopt;
+  EvaluationLine evaluation{.step = integer_in(line, "step", 0)};
+  for (const auto& [key, value] : line.items())
+    if (key.starts_with("eval_") && (value.is_number() || value.is_null()))
+      evaluation.values[key] = value.is_null() ? std::nan("") : value.get<double>();
+  return evaluation;
+}
+
+}  // namespace
+
+std::vector<EvaluationLine> read_evaluations(const std::filesystem::path& run, int64_t n_steps) {
+  std::vector<EvaluationLine> evaluations;
+  read_lines(run / kMetricsName, n_steps, [&](const nlohmann::ordered_json& line) {
+    if (auto evaluation = evaluation_in(line)) evaluations.push_back(std::move(*evaluation));
+  });
+  return evaluations;
+}
+
+MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard)
+    : place_(run), file_(run / kMetricsName, read_kept(run / kMetricsName, n_steps)) {
+  if (with_tensorboard) tensorboard_.emplace(run / "tensorboard", n_steps, now_s());
+}
+
+int64_t MetricsLog::read_kept(const std::filesystem::path& file, int64_t n_steps) {
+  return read_lines(file, n_steps, [this](const nlohmann::ordered_json& line) { note(line); });
 }
 
 void MetricsLog::append(nlohmann::ordered_json line) {
@@ -98,6 +127,7 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   const auto scalars = scalars_of(line);
   try {
     if (!scalars.empty()) tensorboard_->add(integer_in(line, "step", 0), now_s(), scalars);
+  } catch (const DiskFull&) {  // they wait as the lines do, which have said so
   } catch (const Error& error) {
     failure_ = fmt::format("{}; the rest of its curves goes to metrics.jsonl only", error.what());
     tensorboard_.reset();
@@ -117,13 +147,7 @@ std::optional<std::string> MetricsLog::take_failure() {
 }
 
 void MetricsLog::note(const nlohmann::ordered_json& line) {
-  if (line.contains("eval_loss")) {
-    EvaluationLine evaluation{.step = integer_in(line, "step", 0)};
-    for (const auto& [key, value] : line.items())
-      if (key.starts_with("eval_") && (value.is_number() || value.is_null()))
-        evaluation.values[key] = value.is_null() ? std::nan("") : value.get<double>();
-    evaluations_.push_back(std::move(evaluation));
-  }
+  if (auto evaluation = evaluation_in(line)) evaluations_.push_back(std::move(*evaluation));
   if (!line.contains("loss")) return;
   losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
   if (line.contains("loss_mean")) n_losses_in_mean_ = losses_.size();
@@ -138,6 +162,11 @@ double MetricsLog::mean_loss_with(double loss) const {
     mean.add(losses_[i]);
   mean.add(loss);
   return mean.value();
+}
+
+void MetricsLog::write_all() {
+  sync();
+  if (tensorboard_) tensorboard_->flush();
 }
 
 void MetricsLog::sync() {

@@ -24,6 +24,9 @@ struct EvaluationLine {
   std::map<std::string, double> values;  ///< "eval_loss", "eval_accuracy", ...; NaN: not finite
 };
 
+/** Those of a run up to a step, in order, as its metrics.jsonl has them. */
+std::vector<EvaluationLine> read_evaluations(const std::filesystem::path& run, int64_t n_steps);
+
 class MetricsLog {
  public:
   /** Opens run/metrics.jsonl; lines of steps after `n_steps` (and a torn last line) go, so that a
@@ -41,6 +44,8 @@ class MetricsLog {
   /** Until the lines are safe on disk; from any thread. Throws Error(machine) where they are not.
    */
   void sync();
+  /** The same, with TensorBoard's; from the thread that appends. */
+  void write_all();
   /** Why lines could not be written, once: a full disk. They are kept, and written when there is
    * room. */
   std::optional<std::string> take_failure();

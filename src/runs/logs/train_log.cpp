@@ -18,6 +18,8 @@
 namespace ferry::runs {
 namespace {
 
+constexpr size_t kUnwritten_bytes_max = 64 << 10;
+
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) ||
          std::string_view("_-./=:,@%+").find(c) != std::string_view::npos;
@@ -72,13 +74,23 @@ void TrainLog::add(std::string_view line) {
 }
 
 void TrainLog::write(std::string text) {
+  text.insert(0, std::exchange(unwritten_, {}));
   if (is_cut_) text.insert(text.begin(), '\n');
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::write(fd_.get(), text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      is_cut_ |= done > 0;
-      return complain(errno);
+      const int code = errno;
+      text.erase(0, done);
+      if (text.size() <= kUnwritten_bytes_max) {
+        is_cut_ = is_cut_ && done == 0;
+        // The end of a line whose beginning is there goes on with it.
+        if (is_cut_) text.erase(0, 1);
+        unwritten_ = std::move(text);
+      } else {
+        is_cut_ |= done > 0;
+      }
+      return complain(code);
     }
     done += static_cast<size_t>(n);
   }

@@ -1,7 +1,7 @@
 #pragma once
 // train.log of a run: what the run says on standard error, for people, each line with its time. The
 // first line is the command line. A log that cannot be written never ends a training: that is said
-// once, and tried again at the next line.
+// once, and the lines are tried again with the next one.
 
 #include <filesystem>
 #include <span>
@@ -32,7 +32,8 @@ class TrainLog {
 
   std::filesystem::path path_;
   UniqueFd fd_;
-  bool is_cut_ = false;  ///< the last line has no end
+  std::string unwritten_;  ///< what the disk did not take: it goes before the next line
+  bool is_cut_ = false;    ///< the last line has no end
   bool has_complained_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/files/write/atomic_file.h"
+#include "src/files/write/disk_full.h"
 #include "src/runs/directory/sample_files.h"
 #include "src/train/generate/generation.h"
 
@@ -128,7 +129,7 @@ bool Sampling::make(Control& control) {
             session_, job_, [&] { return !control.interrupts(); }, {}, take))
       return false;
     progress_.show(shown);
-    write(lines);
+    write(std::move(lines));
   } catch (const Error& error) {
     if (error.fault() != Fault::diverged) throw;
     trouble_ = fmt::format("no samples after step {}: {}", step, error.what());
@@ -142,21 +143,51 @@ fs::path Sampling::file_of(int64_t step) const {
   return directory_ / runs::sample_file_of(step);
 }
 
-void Sampling::write(const std::string& lines) {
+void Sampling::write(std::string lines) {
+  unwritten_[session_.n_steps()] = std::move(lines);
   try {
-    // Not its parents: a run whose directory was moved away does not come back as samples alone.
-    std::error_code error;
-    if (fs::create_directory(directory_, error)) sync_directory(run_.path());
-    if (error)
-      throw Error(
-          Fault::machine, "samples.write",
-          fmt::format("'{}' could not be created: {}", directory_.string(), error.message()),
-          "is the run's directory there, and may it be written to?");
-    write_text_file(file_of(session_.n_steps()), lines);
+    write_unwritten();
+  } catch (const DiskFull& full) {
+    run_.check();
+    trouble_ = full.what();
+    progress_.log_line(fmt::format("{}; the samples wait for room", full.what()));
   } catch (const Error& error) {
     run_.check();
+    unwritten_.clear();
     trouble_ = error.what();
     progress_.log_line(fmt::format("{}; training goes on", error.what()));
+  }
+}
+
+void Sampling::write_unwritten() {
+  if (unwritten_.empty()) return;
+  // Not its parents: a run whose directory was moved away does not come back as samples alone.
+  std::error_code error;
+  if (fs::create_directory(directory_, error)) sync_directory(run_.path());
+  if (error == std::errc::no_space_on_device)
+    throw DiskFull(
+        Fault::machine, "samples.write",
+        fmt::format("'{}' could not be created: {}", directory_.string(), error.message()),
+        "free some space");
+  if (error)
+    throw Error(Fault::machine, "samples.write",
+                fmt::format("'{}' could not be created: {}", directory_.string(), error.message()),
+                "is the run's directory there, and may it be written to?");
+  while (!unwritten_.empty()) {
+    write_text_file(file_of(unwritten_.begin()->first), unwritten_.begin()->second);
+    unwritten_.erase(unwritten_.begin());
+  }
+}
+
+void Sampling::write_all() {
+  try {
+    write_unwritten();
+  } catch (const DiskFull&) {
+    throw;
+  } catch (const Error& error) {
+    run_.check();
+    unwritten_.clear();
+    progress_.log_line(error.what());
   }
 }
 

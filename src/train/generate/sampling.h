@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "src/runs/directory/run_directory.h"
@@ -32,6 +33,8 @@ class Sampling {
   void when_asked(Control& control);
   /** True where the samples of the step are made, or none are due. */
   bool is_done(bool is_last_step) const;
+  /** Writes the samples that a full disk did not take. Throws DiskFull where it still does not. */
+  void write_all();
   /** The time that samples took this process. */
   double seconds() const { return seconds_; }
 
@@ -39,7 +42,8 @@ class Sampling {
   bool is_due(bool is_last_step) const;
   void make_all(Control& control);
   bool make(Control& control);
-  void write(const std::string& lines);
+  void write(std::string lines);
+  void write_unwritten();
   std::filesystem::path file_of(int64_t step) const;
 
   Session& session_;
@@ -51,6 +55,7 @@ class Sampling {
   std::chrono::steady_clock::time_point last_end_ = std::chrono::steady_clock::now();
   int64_t done_step_ = -1;  ///< the last step that has samples
   std::string trouble_;     ///< why that step has none after all; empty where it has
+  std::map<int64_t, std::string> unwritten_;  ///< by step: samples that wait for room
   double seconds_ = 0;
 };
 
