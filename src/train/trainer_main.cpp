@@ -149,19 +149,22 @@ int finish_training(TrainingResult result,
                     const term::Terminal& terminal) {
   load_best(result, session, job, run.path());
   run.set_phase(runs::Phase::saving);
-  std::filesystem::path final;
-  const bool is_saved = write_when_there_is_room(
-      [&] {
-        write_predictions(result.evaluation, session, job, run.path());
-        final = save_final(session, job.model, *job.data.task, run.path());
-      },
-      run);
-  if (!is_saved)
-    return leave("stopped while it waited for room on the disk", result, session.n_steps(), run);
   nlohmann::ordered_json outcome = {{"exit_reason", "finished"}, {"actual", actual_json(&result)}};
   if (const std::string warning = warning_of(result, job); !warning.empty())
     outcome["warning"] = warning;
-  run.set_phase(runs::Phase::finished, outcome);
+  bool has_predictions = false;
+  std::filesystem::path final;
+  write_when_there_is_room(
+      [&] {  // a second time only what the first could not
+        if (!has_predictions) write_predictions(result.evaluation, session, job, run.path());
+        has_predictions = true;
+        if (final.empty()) final = save_final(session, job.model, *job.data.task, run.path());
+        run.set_phase(runs::Phase::finished, outcome);
+        run.settle();
+      },
+      run);
+  if (final.empty())
+    return leave("stopped while it waited for room on the disk", result, session.n_steps(), run);
   print_end(result, job, promise, final, terminal);
   return 0;
 }

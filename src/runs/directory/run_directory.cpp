@@ -19,6 +19,7 @@
 #include "src/base/version.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
+#include "src/files/write/disk_full.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/logs/wall_time.h"
 
@@ -221,6 +222,18 @@ void RunDirectory::write() {
     // A full disk ends no training: the next change is written with all before it.
     if (!std::exchange(is_failing_, true))
       log_line(fmt::format("{}; training goes on", error.what()));
+  }
+}
+
+void RunDirectory::settle() {
+  const std::lock_guard lock(mutex_);
+  if (!is_failing_) return;
+  try {
+    write_json_file(path() / "run.json", *record_);
+    is_failing_ = false;
+  } catch (const DiskFull&) {
+    throw;
+  } catch (const Error&) {  // said by write(); no waiting mends it
   }
 }
 

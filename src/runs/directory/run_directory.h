@@ -57,6 +57,9 @@ class RunDirectory {
    * null for none. */
   void set(const std::string& key, nlohmann::ordered_json value);
   nlohmann::ordered_json get(const std::string& key) const;
+  /** Writes run.json once more where a full disk did not take the last change; throws DiskFull
+   * where it still does not. */
+  void settle();
 
  private:
   void claim();

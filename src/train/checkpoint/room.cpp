@@ -31,8 +31,10 @@ bool write_when_there_is_room(const std::function<void()>& write, runs::RunDirec
   for (bool is_said = false;; is_said = true) {
     try {
       write();
-      if (is_said) log_line("there is room again: the end is written");
-      if (is_said) run.set(kWaitsFor, nullptr);
+      if (!is_said) return true;
+      run.set(kWaitsFor, nullptr);
+      run.settle();
+      log_line("there is room again: the end is written");
       return true;
     } catch (const DiskFull& full) {
       if (!is_said) {

@@ -8,8 +8,9 @@
 
 namespace ferry {
 
-/** Calls `write` until the disk takes it, every few seconds; says once that it waits, in run.json
- * too. False where a signal asks the run to leave meanwhile. Other errors than DiskFull go on. */
+/** Calls `write` until the disk takes it, every few seconds, so that it has to pass over what it
+ * has done; says once that it waits, in run.json too. False where a signal asks the run to leave
+ * meanwhile. Other errors than DiskFull go on. */
 bool write_when_there_is_room(const std::function<void()>& write, runs::RunDirectory& run);
 
 }  // namespace ferry
