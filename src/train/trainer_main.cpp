@@ -3,6 +3,7 @@
 // doctor` and `ferry bench` start it to measure.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
@@ -33,6 +34,7 @@
 #include "src/train/checkpoint/export.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/checkpoint/room.h"
+#include "src/train/evaluate/best_model.h"
 #include "src/train/generate/generation.h"
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
@@ -92,8 +94,8 @@ void load_best(TrainingResult& result,
                Session& session,
                const Job& job,
                const std::filesystem::path& run) {
-  if (!result.best || result.best->step == session.n_steps()) return;
-  load_model(*result.best, job, session);
+  if (!result.best || !result.best->checkpoint) return;
+  load_model(*result.best->checkpoint, job, session);
   result.evaluation = evaluate(session, job.model, job.data, predictions_of(run));
 }
 
@@ -150,8 +152,8 @@ int finish_training(TrainingResult result,
   load_best(result, session, job, run.path());
   run.set_phase(runs::Phase::saving);
   nlohmann::ordered_json outcome = {{"exit_reason", "finished"}, {"actual", actual_json(&result)}};
-  if (const std::string warning = warning_of(result, job); !warning.empty())
-    outcome["warning"] = warning;
+  if (const auto warnings = warnings_of(result, job); !warnings.empty())
+    outcome["warning"] = fmt::format("{}", fmt::join(warnings, "; "));
   bool has_predictions = false;
   std::filesystem::path final;
   write_when_there_is_room(
@@ -228,7 +230,13 @@ bool is_finished(const runs::ResumePoint& resumed) {
 }
 
 int say_finished(const runs::ResumePoint& finished) {
-  print(fmt::format("the run is finished\nmodel: {}\n", (finished.run / "final").string()));
+  print("the run is finished\n");
+  try {
+    const std::string warning = runs::read_record(finished.run).value("warning", "");
+    if (!warning.empty()) print(fmt::format("warning: {}\n", warning));
+  } catch (const Error&) {  // a model without its run.json is there all the same
+  }
+  print(fmt::format("model: {}\n", (finished.run / "final").string()));
   return 0;
 }
 
@@ -262,29 +270,55 @@ void tell_changes(const nlohmann::ordered_json& changes, int64_t step, runs::Run
 struct ResumedFrom {
   std::optional<runs::Checkpoint> checkpoint;  ///< the run's last, or the one that was named
   std::optional<runs::LastStep> last;          ///< of a store: later than the checkpoint
+  std::string note;                            ///< why it is not the last step that could be
 
   bool has_any() const { return checkpoint || last; }
   int64_t step() const { return last ? last->step : checkpoint->step; }
 };
 
+/** True where the run's best evaluation until this step has states neither in a checkpoint nor in
+ * this step, and the run comes by it again from `checkpoint`. */
+bool has_lost_best(const config::Config& config,
+                   const std::filesystem::path& run,
+                   const std::optional<runs::Checkpoint>& checkpoint,
+                   int64_t step) {
+  const auto evaluations = runs::read_evaluations(run, step);
+  const BestModel best(config, evaluations);
+  if (!best.is_loaded_at_end() || evaluations.empty()) return false;
+  const int64_t best_step = best.ranking().front();
+  return best_step != step && best_step > (checkpoint ? checkpoint->step : 0);
+}
+
 /** `from`: the run, or one of its checkpoints. */
 ResumedFrom find_states(const runs::ResumePoint& resumed,
                         const std::string& from,
                         const config::Config& config) {
-  ResumedFrom found = {.checkpoint = resumed.checkpoint, .last = {}};
+  ResumedFrom found = {.checkpoint = resumed.checkpoint, .last = {}, .note = {}};
   std::error_code error;
   if (is_finished(resumed) || !std::filesystem::equivalent(from, resumed.run, error)) return found;
   found.last = runs::last_step_of(resumed.run, nvme_settings(config).directories);
   if (found.last && resumed.checkpoint && found.last->step <= resumed.checkpoint->step)
     found.last.reset();
+  if (found.last && has_lost_best(config, resumed.run, resumed.checkpoint, found.last->step)) {
+    found.note = fmt::format(
+        "the last step on the drive is {}, and the run goes back: the checkpoint of its best "
+        "evaluation was not complete when it ended",
+        found.last->step);
+    found.last.reset();
+  }
   return found;
 }
 
 /** Weights and states that the run goes on from, once the session's memory has been tried; where it
  * begins, nothing is read. */
 Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, OpenRun& run) {
-  if (!from.has_any()) return rehearse(session, job, 0);
   Promise promise;
+  if (!from.has_any()) {
+    promise = rehearse(session, job, 0);
+    // Before its metrics go: without them the steps on the drive must not be gone on from.
+    if (!from.note.empty()) session.commit_states();
+    return promise;
+  }
   const auto load = [&] {
     if (job.model.has_checkpoint) load_model(*from.checkpoint, job, session);
     // Before the states are loaded: its neutral update may turn a -0 into +0.
@@ -366,6 +400,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
       log_line(fmt::format("'{}' is not as Ferry wrote it: edited, or damaged",
                            (run.path / "config.toml").string()));
     states = find_states(*resumed, from, job.config);
+    if (!states.note.empty()) log_line(states.note);
     if (!states.has_any()) log_line("the run has no checkpoint: it begins at step 0");
   }
   if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on

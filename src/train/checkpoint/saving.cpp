@@ -13,6 +13,16 @@ namespace ferry {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+/** A run that goes on from its last step on a drive may have no checkpoint of it. */
+bool is_saved(int64_t step, const std::filesystem::path& run) {
+  const auto all = runs::complete_checkpoints(run);
+  return step == 0 || std::ranges::find(all, step, &runs::Checkpoint::step) != all.end();
+}
+
+}  // namespace
+
 Saving::Saving(Session& session,
                const Job& job,
                runs::RunDirectory& run,
@@ -27,7 +37,7 @@ Saving::Saving(Session& session,
       progress_(progress),
       saver_(session, job, run.path(), [&metrics] { metrics.sync(); }),
       strategy_(job.config.text("save_strategy")),
-      begun_step_(session.n_steps()) {
+      begun_step_(is_saved(session.n_steps(), run.path()) ? session.n_steps() : -1) {
   if (!job.config.is_auto("save_steps")) every_.emplace(job.config, "save_steps", job.steps.total);
 }
 
@@ -60,7 +70,7 @@ void Saving::after_step(Control& control) {
   if (begins) begin(is_asked);
 }
 
-/** The session is as the last checkpoint has it, or as it was loaded. */
+/** The session is as the last checkpoint has it, or as it was at step 0. */
 void Saving::after_dropped_step(Control& control, bool is_asked) {
   if (auto outcome = saver_.outcome()) tell(*outcome, control);
   if (!is_asked) return;
@@ -104,6 +114,8 @@ void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
                                      : fmt::format("the last is {}", all.back().path.string()),
                          no_memory ? no_memory->what() : e.what());
     }
+    if (best_.is_loaded_at_end() && best_.ranking().front() == outcome.step)
+      text += "; it is of the best evaluation so far, whose model is lost with it";
     progress_.log_line(text);
   } else {
     text = fmt::format("{} is complete", text);

@@ -51,7 +51,7 @@ class Saving {
   bool is_asked_for_ = false;  ///< the one under way, by somebody who waits
   std::string strategy_;
   std::optional<Interval> every_;  ///< none: Ferry chooses
-  int64_t begun_step_;             ///< the step of the last checkpoint, or where this process began
+  int64_t begun_step_;             ///< of the last checkpoint; -1: the session has none yet
   bool has_failed_ = false;
   std::chrono::duration<double> last_took_{};
   std::chrono::steady_clock::time_point last_began_ = std::chrono::steady_clock::now();

@@ -52,8 +52,9 @@ void check_best_model(const config::Config& config, const Data& data) {
                 fmt::format("they have {}", fmt::join(known, ", ")));
 }
 
-BestModel::BestModel(const config::Config& config, const runs::MetricsLog& metrics)
-    : metrics_(metrics),
+BestModel::BestModel(const config::Config& config,
+                     const std::vector<runs::EvaluationLine>& evaluations)
+    : evaluations_(evaluations),
       metric_(metric_of(config)),
       is_greater_better_(is_greater_better(config, metric_)),
       is_loaded_at_end_(config.flag("load_best_model_at_end")),
@@ -67,7 +68,7 @@ double BestModel::score(const runs::EvaluationLine& line) const {
 }
 
 std::vector<int64_t> BestModel::ranking() const {
-  const auto& lines = metrics_.evaluations();
+  const auto& lines = evaluations_;
   std::vector<size_t> order(lines.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) {
@@ -84,7 +85,7 @@ bool BestModel::is_out_of_patience() const {
   if (patience_ == 0) return false;
   double best = -INFINITY;
   int64_t n_without = 0;
-  for (const runs::EvaluationLine& line : metrics_.evaluations()) {
+  for (const runs::EvaluationLine& line : evaluations_) {
     const double now = score(line);
     // The first evaluation counts as better than nothing, as in transformers'
     // EarlyStoppingCallback.

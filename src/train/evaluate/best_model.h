@@ -18,8 +18,9 @@ void check_best_model(const config::Config& config, const Data& data);
 
 class BestModel {
  public:
-  /** `config` is one that check_best_model() let pass. */
-  BestModel(const config::Config& config, const runs::MetricsLog& metrics);
+  /** `config` is one that check_best_model() let pass. `evaluations`: those of the run so far, in
+   * order; they outlive it, and may become more. */
+  BestModel(const config::Config& config, const std::vector<runs::EvaluationLine>& evaluations);
 
   /** Steps of all evaluations, the best first; of equals the earlier, as transformers takes it.
    * Evaluations whose metric is not finite come last. */
@@ -35,7 +36,7 @@ class BestModel {
  private:
   double score(const runs::EvaluationLine& line) const;  // greater is better; NaN: none
 
-  const runs::MetricsLog& metrics_;
+  const std::vector<runs::EvaluationLine>& evaluations_;
   std::string metric_;
   bool is_greater_better_;
   bool is_loaded_at_end_;

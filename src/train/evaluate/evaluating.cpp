@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "src/base/error.h"
+
 namespace ferry {
 
 Evaluating::Evaluating(Session& session,
@@ -19,7 +21,7 @@ Evaluating::Evaluating(Session& session,
       progress_(progress),
       strategy_(job.config.text("eval_strategy")),
       every_(job.config, "eval_steps", job.steps.total),
-      best_(job.config, metrics) {}
+      best_(job.config, metrics.evaluations()) {}
 
 bool Evaluating::is_due(const Control& control) const {
   const int64_t step = session_.n_steps();
@@ -67,6 +69,10 @@ void Evaluating::after_step(Control& control) {
   progress_.log_line(text);
   if (is_known) return;
   metrics_.append(std::move(line));
+  try {
+    metrics_.sync();  // the next steps are safe on a drive at once, and the best model is one of it
+  } catch (const Error&) {  // a full disk: the line waits, and the metrics say so
+  }
   if (best_.is_out_of_patience())
     progress_.log_line(fmt::format("{} has not become better than after step {}: stopping early",
                                    best_.metric(), best_.ranking().front()));

@@ -160,19 +160,23 @@ void end_after_max_time(Job& job,
   job.steps.total = n_steps;
 }
 
-/** The checkpoint of the first of these steps that has one. */
-std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run,
-                                                const std::vector<int64_t>& steps) {
+std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run, int64_t step) {
   const auto all = runs::complete_checkpoints(run);
-  for (int64_t step : steps)
-    if (const auto found = std::ranges::find(all, step, &runs::Checkpoint::step);
-        found != all.end())
-      return *found;
-  return std::nullopt;
+  const auto found = std::ranges::find(all, step, &runs::Checkpoint::step);
+  return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
-bool has_checkpoint(const std::filesystem::path& run, int64_t step) {
-  return find_checkpoint(run, {step}).has_value();
+/** `ranking`: steps of evaluations, the best first; the session is as after `n_steps`. */
+std::optional<BestOutcome> find_best(const std::filesystem::path& run,
+                                     const std::vector<int64_t>& ranking,
+                                     int64_t n_steps) {
+  for (const int64_t step : ranking) {
+    BestOutcome best = {.best_step = ranking.front(), .step = step, .checkpoint = {}};
+    if (step == n_steps) return best;
+    best.checkpoint = find_checkpoint(run, step);
+    if (best.checkpoint) return best;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -198,6 +202,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   sampling.after_step(control, evaluating.is_last_step());
   do {
     control.attend();
+    saving.after_step(control);  // of the best evaluation there must be a checkpoint
   } while (control.is_paused());
   run.set_phase(runs::Phase::training);
   while (!evaluating.is_last_step() && !control.leaves()) {
@@ -245,17 +250,21 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   result.sample_seconds = sampling.seconds();
   saving.finish(control, result.is_interrupted);
   progress.finish();
-  const auto sync = [&metrics] { metrics.sync(); };
   if (result.is_interrupted)
-    sync();
+    metrics.sync();
   else
-    result.is_interrupted = !write_when_there_is_room(sync, run);
-  result.is_saved = has_checkpoint(run.path(), session.n_steps());
+    result.is_interrupted = !write_when_there_is_room(
+        [&] {
+          metrics.write_all();
+          sampling.write_all();
+        },
+        run);
+  result.is_saved = find_checkpoint(run.path(), session.n_steps()).has_value();
   if (!result.is_interrupted) control.return_to_gpu();  // the model is read from there
   result.evaluation = evaluating.take_last();
   result.losses = metrics.losses();
   if (evaluating.best().is_loaded_at_end())
-    result.best = find_checkpoint(run.path(), evaluating.best().ranking());
+    result.best = find_best(run.path(), evaluating.best().ranking(), session.n_steps());
   return result;
 }
 

@@ -12,6 +12,13 @@
 
 namespace ferry {
 
+/** The model that a run with load_best_model_at_end ends with. */
+struct BestOutcome {
+  int64_t best_step = 0;  ///< of the best evaluation
+  int64_t step = 0;       ///< of the model: the best evaluation whose states were kept
+  std::optional<runs::Checkpoint> checkpoint;  ///< that has them; none: the session
+};
+
 struct TrainingResult {
   std::vector<double> losses;  ///< the loss of every step of the run
   double seconds = 0;  ///< of training by this process; evaluations, samples and saving left out
@@ -20,8 +27,7 @@ struct TrainingResult {
   int64_t n_tokens = 0;  ///< tokens of these steps
   int64_t n_skipped = 0;
   Evaluation evaluation;  ///< the last one; empty without evaluation data
-  /** The run's best evaluations that have a checkpoint still, with load_best_model_at_end. */
-  std::optional<runs::Checkpoint> best;
+  std::optional<BestOutcome> best;
   int64_t gpu_bytes = 0;        ///< in use on the card after the last step, as the driver counts
   bool is_interrupted = false;  ///< left before the end, as asked
   bool is_saved = false;        ///< a checkpoint was saved before that

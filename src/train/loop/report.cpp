@@ -188,15 +188,24 @@ nlohmann::ordered_json actual_json(const TrainingResult* result) {
   return actual;
 }
 
-std::string warning_of(const TrainingResult& result, const Job& job) {
-  const auto rise = rise_of_loss(result.losses, job.data.task->loss(), job.model.table.n_labels);
-  if (!rise) return {};
-  const double clip = job.config.number("max_grad_norm");
-  return fmt::format(
-      "the loss rose from {:.4g} to {:.4g}: the training diverged, and the model is worse than the "
-      "one it began with; lower learning_rate (it was {:g}), {}",
-      rise->first, rise->last, job.config.number("learning_rate"),
-      clip > 0 ? fmt::format("or max_grad_norm (it was {:g})", clip) : "or set max_grad_norm = 1");
+std::vector<std::string> warnings_of(const TrainingResult& result, const Job& job) {
+  std::vector<std::string> warnings;
+  if (const auto rise =
+          rise_of_loss(result.losses, job.data.task->loss(), job.model.table.n_labels)) {
+    const double clip = job.config.number("max_grad_norm");
+    warnings.push_back(fmt::format(
+        "the loss rose from {:.4g} to {:.4g}: the training diverged, and the model is worse than "
+        "the one it began with; lower learning_rate (it was {:g}), {}",
+        rise->first, rise->last, job.config.number("learning_rate"),
+        clip > 0 ? fmt::format("or max_grad_norm (it was {:g})", clip)
+                 : "or set max_grad_norm = 1"));
+  }
+  if (result.best && result.best->step != result.best->best_step)
+    warnings.push_back(fmt::format(
+        "the best evaluation was after step {}, which has no complete checkpoint: final/ has the "
+        "model of step {}, the best one that was kept",
+        result.best->best_step, result.best->step));
+  return warnings;
 }
 
 void print_end(const TrainingResult& result,
@@ -227,9 +236,9 @@ void print_end(const TrainingResult& result,
   tell(fmt::format(
       "{:.0f} tokens/s{}\n", static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),
       result.n_skipped == 0 ? "" : fmt::format(", {} steps skipped", result.n_skipped)));
-  if (const std::string warning = warning_of(result, job); !warning.empty())
+  for (const std::string& warning : warnings_of(result, job))
     log_line("warning: " + warning);
-  if (result.best)
+  if (result.best && result.best->step == result.best->best_step)
     tell(fmt::format("the best evaluation was after step {}: the model is of that step\n",
                      result.best->step));
   tell(fmt::format("model: {}\n{}", final.string(),

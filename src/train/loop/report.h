@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "src/term/terminal.h"
 #include "src/train/loop/loop.h"
@@ -24,8 +25,9 @@ void print_start(const Job& job,
 /** Prints the time and memory that the run is expected to take, before its first step. */
 void print_expected(const Promise& promise);
 void print_metrics(const Evaluation& evaluation, const Task& task, const term::Terminal& terminal);
-/** Where the loss ended far above its start: that, and what to do. Empty for other runs. */
-std::string warning_of(const TrainingResult& result, const Job& job);
+/** Faults of a run that came to its end: a loss that ended far above its start, and what to do; a
+ * best model that was not kept. */
+std::vector<std::string> warnings_of(const TrainingResult& result, const Job& job);
 void print_end(const TrainingResult& result,
                const Job& job,
                const Promise& promise,
