@@ -1,7 +1,6 @@
 // Token classification and question answering by the whole program: train, evaluate, predict, be
 // killed and resumed, and what bad data gets.
 
-#include <random>
 #include <regex>
 
 #include "tests/train/run_test.h"
@@ -9,60 +8,14 @@
 namespace ferry::test {
 namespace {
 
-const std::vector<std::string> kShades = {"red", "green", "blue"};
-const std::vector<std::string> kOtherWords = {"the", "a",  "house", "bird",
-                                              "was", "is", "very",  "old"};
-
-/** Rows of words: colours are entities, with "car" behind them of two words. */
-void write_tagged(const fs::path& file, int n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::ofstream out(file);
-  for (int i = 0; i < n; ++i) {
-    nlohmann::json words, tags;
-    for (unsigned w = 0; w < 3 + random() % 4; ++w) {
-      const bool is_colour = random() % 3 == 0;
-      words.push_back(is_colour ? kShades[random() % 3]
-                                : kOtherWords[random() % kOtherWords.size()]);
-      tags.push_back(is_colour ? "B-COL" : "O");
-      if (!is_colour || random() % 2) continue;
-      words.push_back("car");
-      tags.push_back("I-COL");
-    }
-    out << nlohmann::json{{"tokens", words}, {"ner_tags", tags}} << "\n";
-  }
-}
-
-/** Rows of questions: the colour in the context answers them, and some have none. */
-void write_questions(const fs::path& file, int n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::ofstream out(file);
-  for (int i = 0; i < n; ++i) {
-    std::string context, colour;
-    const unsigned n_words = 5 + random() % 30, where = random() % (n_words + n_words / 4);
-    size_t start = 0;
-    for (unsigned w = 0; w < n_words; ++w) {
-      if (w > 0) context += ' ';
-      if (w == where) colour = kShades[random() % 3], start = context.size();
-      context += w == where ? colour : kOtherWords[random() % kOtherWords.size()];
-    }
-    nlohmann::json texts = nlohmann::json::array(), starts = nlohmann::json::array();
-    if (!colour.empty()) texts.push_back(colour), starts.push_back(start);
-    out << nlohmann::json{{"id", "q" + std::to_string(i)},
-                          {"question", "the car is"},
-                          {"context", context},
-                          {"answers", {{"text", texts}, {"answer_start", starts}}}}
-        << "\n";
-  }
-}
-
 class TaskRuns : public RunTest {
  protected:
   static void SetUpTestSuite() {
     RunTest::SetUpTestSuite();
-    write_tagged(root_ / "ner.jsonl", 200, 1);
-    write_tagged(root_ / "ner_dev.jsonl", 40, 2);
-    write_questions(root_ / "qa.jsonl", 200, 1);
-    write_questions(root_ / "qa_dev.jsonl", 40, 2);
+    write_tiny_tags(root_ / "ner.jsonl", 200, 1);
+    write_tiny_tags(root_ / "ner_dev.jsonl", 40, 2);
+    write_tiny_questions(root_ / "qa.jsonl", 200, 1);
+    write_tiny_questions(root_ / "qa_dev.jsonl", 40, 2);
   }
 
   static std::vector<std::string> ner_run(const std::string& run) {

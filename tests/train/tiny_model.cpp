@@ -17,6 +17,9 @@ const std::vector<std::string> kColours = {"red", "green", "blue"};
 const std::vector<std::string> kWords = {"the", "a",    "car", "house", "bird", "was",
                                          "is",  "very", "old", "and",   "new",  "near"};
 
+const std::vector<std::string> kOtherWords = {"the", "a",  "house", "bird",
+                                              "was", "is", "very",  "old"};
+
 std::vector<std::string> vocabulary() {
   std::vector<std::string> words = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   words.insert(words.end(), kColours.begin(), kColours.end());
@@ -132,6 +135,83 @@ void write_tiny_data(const fs::path& file, int n, unsigned seed) {
       text += (w == where ? colour : kWords[random() % kWords.size()]) + " ";
     text.pop_back();
     out << text << "\t" << colour << "\n";
+  }
+}
+
+void write_tiny_scores(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  out << "text\tscore\n";
+  for (int i = 0; i < n; ++i) {
+    const size_t colour = random() % kColours.size();
+    out << kWords[random() % kWords.size()] << " " << kColours[colour] << "\t" << colour << ".5\n";
+  }
+}
+
+void write_tiny_label_lists(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    nlohmann::json labels = nlohmann::json::array();
+    std::string text = kWords[random() % kWords.size()];
+    for (const std::string& colour : kColours)
+      if (random() % 2) {
+        text += " " + colour;
+        labels.push_back(colour);
+      }
+    out << nlohmann::json{{"text", text}, {"label", labels}} << "\n";
+  }
+}
+
+void write_tiny_tags(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    nlohmann::json words, tags;
+    for (unsigned w = 0; w < 3 + random() % 4; ++w) {
+      const bool is_colour = random() % 3 == 0;
+      words.push_back(is_colour ? kColours[random() % 3]
+                                : kOtherWords[random() % kOtherWords.size()]);
+      tags.push_back(is_colour ? "B-COL" : "O");
+      if (!is_colour || random() % 2) continue;
+      words.push_back("car");
+      tags.push_back("I-COL");
+    }
+    out << nlohmann::json{{"tokens", words}, {"ner_tags", tags}} << "\n";
+  }
+}
+
+void write_tiny_questions(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    std::string context, colour;
+    const unsigned n_words = 5 + random() % 30, where = random() % (n_words + n_words / 4);
+    size_t start = 0;
+    for (unsigned w = 0; w < n_words; ++w) {
+      if (w > 0) context += ' ';
+      if (w == where) colour = kColours[random() % 3], start = context.size();
+      context += w == where ? colour : kOtherWords[random() % kOtherWords.size()];
+    }
+    nlohmann::json texts = nlohmann::json::array(), starts = nlohmann::json::array();
+    if (!colour.empty()) texts.push_back(colour), starts.push_back(start);
+    out << nlohmann::json{{"id", "q" + std::to_string(i)},
+                          {"question", "the car is"},
+                          {"context", context},
+                          {"answers", {{"text", texts}, {"answer_start", starts}}}}
+        << "\n";
+  }
+}
+
+void write_tiny_documents(const fs::path& file, int n, unsigned seed) {
+  const std::vector<std::string> words = {"the", "old", "red", "car", "is", "near", "a", "bird"};
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    std::string text;
+    for (unsigned w = random() % 4, end = w + 2 + random() % 12; w < end; ++w)
+      text += (text.empty() ? "" : " ") + words[w % words.size()];
+    out << nlohmann::json{{"text", text}} << "\n";
   }
 }
 

@@ -10,26 +10,13 @@
 namespace ferry::test {
 namespace {
 
-/** Documents that a decoder can learn: the words of each come in one order. */
-void write_documents(const fs::path& file, int n, unsigned seed) {
-  const std::vector<std::string> words = {"the", "old", "red", "car", "is", "near", "a", "bird"};
-  std::mt19937 random(seed);
-  std::ofstream out(file);
-  for (int i = 0; i < n; ++i) {
-    std::string text;
-    for (unsigned w = random() % 4, end = w + 2 + random() % 12; w < end; ++w)
-      text += (text.empty() ? "" : " ") + words[w % words.size()];
-    out << nlohmann::json{{"text", text}} << "\n";
-  }
-}
-
 class Samples : public RunTest {
  protected:
   static void SetUpTestSuite() {
     RunTest::SetUpTestSuite();
     write_tiny_language_model(root_ / "decoder");
-    write_documents(root_ / "docs.jsonl", 200, 1);
-    write_documents(root_ / "docs_dev.jsonl", 40, 2);
+    write_tiny_documents(root_ / "docs.jsonl", 200, 1);
+    write_tiny_documents(root_ / "docs_dev.jsonl", 40, 2);
     // The third has more tokens than a text of the training.
     std::ofstream(root_ / "prompts.txt") << "the old\na bird\n" << long_prompt() << "\nred\n";
   }
