@@ -316,7 +316,7 @@ void check_same(const JsonReader& state, const fs::path& from, const Job& job) {
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
                             from.string()));
   if (!job.config.flag("new_identity"))
-    check_identity(then.value(), *job.identity.bits, job.config.text("dataset"));
+    check_identity(then.value(), *job.identity.bits, job.config);
 }
 
 ordered_json changes_since(const JsonReader& state, const Identity& identity) {

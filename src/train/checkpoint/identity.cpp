@@ -21,6 +21,8 @@ namespace ferry {
 
 namespace {
 
+constexpr const char* kEvalData = "eval_dataset";
+
 /** LibTorch's libraries choose by it, too, where two have the same instructions. */
 std::string cpu_vendor() {
   std::ifstream lines("/proc/cpuinfo");
@@ -60,6 +62,7 @@ Identity identity_of(const Job& job) {
   if (data.task->loss() == LossKind::question_answering)
     identity["doc_stride"] = config.integer("doc_stride");
   identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
+  identity[kEvalData] = fmt::format("{:016x}", data.eval.fingerprint());
   const std::string written = config_of_result(job.model, *data.task).json().dump();
   identity["config"] = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(written))));
   identity["n_params"] = model.n_params();
@@ -101,6 +104,8 @@ std::string hint_of(const std::string& key, const nlohmann::ordered_json& then) 
       "continue with --new-identity: the result is then not that of the unchanged run";
   if (key == "dataset")
     return fmt::format("give the data as it was (--dataset, if it was moved), or {}", kGoOn);
+  if (key == kEvalData)
+    return fmt::format("give them as they were (--eval-dataset, if they were moved), or {}", kGoOn);
   if (key == "device" || key == "cpu_vendor")
     return fmt::format("resume on a machine of that kind, or {}", kGoOn);
   if (config::find_option(key).option == nullptr)
@@ -120,9 +125,13 @@ std::string hint_of(const std::string& key, const nlohmann::ordered_json& then) 
 std::string words_of(const std::string& key,
                      const nlohmann::ordered_json& then,
                      const nlohmann::ordered_json& now,
-                     const std::string& data) {
+                     const config::Config& config) {
   if (key == "dataset")
-    return fmt::format("the texts or labels of '{}' have changed since the run began", data);
+    return fmt::format("the texts or labels of '{}' have changed since the run began",
+                       config.text("dataset"));
+  if (key == kEvalData)
+    return fmt::format("the evaluation data of '{}' have changed since the run began",
+                       config.text(config.text("eval_dataset").empty() ? "dataset" : kEvalData));
   const auto found = then.find(key);
   const std::string was = found == then.end() ? "unset" : found->dump();
   if (key == "kernels" || key == "gpu_kernels")
@@ -131,6 +140,33 @@ std::string words_of(const std::string& key,
         "and is {} now)",
         key, was, now.at(key).dump());
   return fmt::format("{} was {} when the run began, and is {} now", key, was, now.at(key).dump());
+}
+
+/** True where the user gives the option anew, and not the run's own settings. */
+bool is_given(const config::Config& config, const std::string& key) {
+  if (config::find_option(key).option == nullptr) return false;
+  const config::Source source = config.origin(key).source;
+  return source == config::Source::command_line || source == config::Source::environment;
+}
+
+/** True where evaluations decide which model the run ends with. */
+bool evaluations_decide(const config::Config& config) {
+  return config.flag("load_best_model_at_end") || config.integer("early_stopping_patience") > 0;
+}
+
+/** The key to name where `key` differs. Lengths and the kind of labels are read from the data:
+ * where these are others, they are the reason. */
+std::string reason_of(const std::string& key,
+                      const nlohmann::ordered_json& then,
+                      const nlohmann::ordered_json& now,
+                      const config::Config& config) {
+  constexpr std::array<std::string_view, 3> kOfData = {"problem_type", "max_length", "token_sizes"};
+  if (std::ranges::find(kOfData, key) == kOfData.end() || is_given(config, key)) return key;
+  for (const char* data : {"dataset", kEvalData})
+    if (const auto found = then.find(data);
+        found != then.end() && now.contains(data) && *found != now.at(data))
+      return data;
+  return key;
 }
 
 }  // namespace
@@ -146,21 +182,23 @@ nlohmann::ordered_json differences(const nlohmann::ordered_json& then,
 
 void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
-                    const std::string& data) {
+                    const config::Config& config) {
   // A value that older runs do not name was the only one then, or shows in their data.
   const nlohmann::ordered_json of_before = {
       {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}};
   // A checkpoint has its own, under a checksum.
-  constexpr std::array<std::string_view, 4> kNew = {"task", "problem_type", "eval_fraction",
-                                                    "config"};
+  constexpr std::array<std::string_view, 5> kNew = {"task", "problem_type", "eval_fraction",
+                                                    "config", kEvalData};
   for (const auto& [key, value] : now.items()) {
+    if (key == kEvalData && !evaluations_decide(config)) continue;
     const auto found = then.find(key);
     if (found == then.end() && std::ranges::find(kNew, key) != kNew.end()) continue;
     if (found != then.end() ? is_same(key, *found, value)
                             : of_before.value(key, nlohmann::ordered_json()) == value)
       continue;
-    throw Error(Fault::usage, "resume.identity", words_of(key, then, now, data),
-                hint_of(key, then));
+    const std::string reason = reason_of(key, then, now, config);
+    throw Error(Fault::usage, "resume.identity", words_of(reason, then, now, config),
+                hint_of(reason, then));
   }
 }
 

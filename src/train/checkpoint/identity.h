@@ -3,9 +3,8 @@
 // checkpoint, compared on resume. Budgets, places, orders and worker counts are not among them.
 
 #include <nlohmann/json_fwd.hpp>
-#include <string>
-
 #include "src/base/json_value.h"
+#include "src/config/config.h"
 
 namespace ferry {
 
@@ -23,10 +22,11 @@ Identity identity_of(const Job& job);
 nlohmann::ordered_json differences(const nlohmann::ordered_json& then,
                                    const nlohmann::ordered_json& now);
 
-/** Throws Error(usage) that names the first difference and both values; `data` is where the texts
- * come from. */
+/** Throws Error(usage) that names the first difference and both values, or what it comes from:
+ * lengths are read from the data. Other evaluation data are a difference where evaluations decide
+ * which model the run ends with. `config`: the settings of now. */
 void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
-                    const std::string& data);
+                    const config::Config& config);
 
 }  // namespace ferry
