@@ -32,6 +32,8 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
     ('tests/engine/gpu_calls_test', '*', 120, 1),
     ('tests/engine/same_bits_test', '*Gpu*', 400, 8),
     ('tests/train/live_run_test', '*Paused*', 400, 1),
+    ('tests/train/best_kept_test', '*', 300, 1),
+    ('tests/train/kill_loop_test', '*', 400, 1),
 ]
 ALONE = [
     # thousands of small kernels, each waited for: beside programs that share the GPU's time that takes ten times as long
