@@ -45,6 +45,9 @@ void write_zip(const std::filesystem::path& target, std::span<const ZipEntry> en
   }
   if (zip_close(zip.get()) != 0) refuse(Fault::machine, target, zip_strerror(zip.get()));
   static_cast<void>(zip.release());  // closed
+  std::error_code error;             // a file system without permissions keeps none
+  std::filesystem::permissions(
+      target, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, error);
 }
 
 }  // namespace ferry

@@ -82,9 +82,9 @@ class KnownFiles {
       all[path] = {entry.stamp.device, entry.stamp.inode, entry.stamp.n_bytes,
                    entry.stamp.changed_ns, entry.hash};
     try {
-      make_directories(file_.parent_path());
-      write_text_file(file_,
-                      all.dump(0, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+      make_private_directories(file_.parent_path());
+      write_text_file(file_, all.dump(0, ' ', false, ordered_json::error_handler_t::replace) + "\n",
+                      kPrivateMode);
     } catch (const Error&) {
     }
   }

@@ -66,7 +66,7 @@ TokenCache::Tokens TokenCache::get(uint64_t key,
                                    const TokenForm& form,
                                    const std::function<void(TokenWriter& to)>& fill) const {
   if (auto store = find(key, /*says_damage=*/false)) return {.store = std::move(store)};
-  make_directories(directory_);
+  make_private_directories(directory_);
   FileLock lock(lock_of(file_of(key)));
   auto state = lock.try_lock();
   if (state == FileLock::State::of_another) {

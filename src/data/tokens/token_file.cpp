@@ -92,7 +92,7 @@ void append(std::vector<std::byte>& to, const T& value) {
 FileWriter::FileWriter(const TokenForm& form, std::filesystem::path target, uint64_t key)
     : TokenWriter(form, kPage_bytes),
       key_(key),
-      file_(target),
+      file_(target, kPrivateMode),
       index_(target),
       examples_(target),
       end_(kPage_bytes) {}

@@ -26,14 +26,14 @@ std::filesystem::path directory_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+AtomicFile::AtomicFile(std::filesystem::path target, unsigned mode) : target_(std::move(target)) {
   // The name starts with a dot and ends in the process id, so that no reader takes it for a result
   // and two processes do not meet; the number skips what a killed process with the same id left
   // behind.
   for (int attempt = 0; !fd_; ++attempt) {
     auto name = fmt::format(".{}.tmp-{}-{}", target_.filename().string(), ::getpid(), attempt);
     auto candidate = directory_of(target_) / name;
-    fd_ = UniqueFd(::open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    fd_ = UniqueFd(::open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (fd_)
       temporary_ = candidate;
     else if (errno != EEXIST || attempt == 1000)
@@ -129,8 +129,8 @@ bool is_temporary_file(std::string_view name) {
   return name.starts_with('.') && name.find(".tmp-") != name.npos;
 }
 
-void write_text_file(const std::filesystem::path& target, std::string_view text) {
-  AtomicFile file(target);
+void write_text_file(const std::filesystem::path& target, std::string_view text, unsigned mode) {
+  AtomicFile file(target, mode);
   file.append(text);
   file.commit();
 }
@@ -173,21 +173,39 @@ void sync_directory(const std::filesystem::path& directory) {
   if (::fsync(fd.get()) != 0 && errno != EINVAL) throw_write_error(directory, "synced", errno);
 }
 
-void make_directories(const std::filesystem::path& directory) {
+namespace {
+
+void make_directories(const std::filesystem::path& directory, bool are_private) {
   std::error_code code;
   std::vector<std::filesystem::path> created_in;  // each holds a name that only memory has so far
   const auto whole = std::filesystem::absolute(directory, code).lexically_normal();
+  std::vector<std::filesystem::path> created;
   for (auto at = whole; !code && !std::filesystem::exists(at, code) && at != at.parent_path();
-       at = at.parent_path())
+       at = at.parent_path()) {
     created_in.push_back(at.parent_path());
+    created.push_back(at);
+  }
   code.clear();
   std::filesystem::create_directories(directory, code);
+  for (const auto& path : created)
+    if (std::error_code ignored; are_private && !code)
+      std::filesystem::permissions(path, std::filesystem::perms::owner_all, ignored);
   if (!code && !std::filesystem::is_directory(directory, code))
     code = std::make_error_code(std::errc::not_a_directory);
   if (code) throw_write_error(directory, "created", code.value());
   for (const auto& parent : created_in)
     // One in which this user may make names but not read them cannot be opened.
     if (::access(parent.c_str(), R_OK) == 0) sync_directory(parent);
+}
+
+}  // namespace
+
+void make_directories(const std::filesystem::path& directory) {
+  make_directories(directory, /*are_private=*/false);
+}
+
+void make_private_directories(const std::filesystem::path& directory) {
+  make_directories(directory, /*are_private=*/true);
 }
 
 }  // namespace ferry

@@ -17,6 +17,9 @@
 
 namespace ferry {
 
+/** Files as a user makes them; and those that hold texts, or names of what a user works on. */
+inline constexpr unsigned kSharedMode = 0666, kPrivateMode = 0600;
+
 /** One file being written. Without commit() the destructor removes what was written.
  *
  *   AtomicFile file("out/config.json");
@@ -27,7 +30,8 @@ namespace ferry {
  * target. */
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path target);
+  /** `mode`: of the new file, where the umask lets it. */
+  explicit AtomicFile(std::filesystem::path target, unsigned mode = kSharedMode);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
@@ -86,7 +90,9 @@ class AtomicDirectory {
 bool is_temporary_file(std::string_view name);
 
 /** The whole of a small file at once. */
-void write_text_file(const std::filesystem::path& target, std::string_view text);
+void write_text_file(const std::filesystem::path& target,
+                     std::string_view text,
+                     unsigned mode = kSharedMode);
 
 /** Indented by two, closed with a newline, as Hugging Face writes its files. */
 void write_json_file(const std::filesystem::path& target, const nlohmann::ordered_json& value);
@@ -104,5 +110,7 @@ void sync_directory(const std::filesystem::path& directory);
 /** Makes the directory and its parents, safe from a power cut; Error(machine) when that cannot be.
  */
 void make_directories(const std::filesystem::path& directory);
+/** The same; those that were not there are their owner's alone. */
+void make_private_directories(const std::filesystem::path& directory);
 
 }  // namespace ferry

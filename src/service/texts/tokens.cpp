@@ -40,10 +40,13 @@ stdfs::path default_directory() {
 /** The user did not ask for this directory, so one that cannot be written is no reason to stop. */
 bool can_be_written(const stdfs::path& directory) {
   try {
-    make_directories(directory);
+    make_private_directories(directory);
   } catch (const Error&) {
     return false;
   }
+  // An older Ferry made it for all to read: what is in it are the user's texts.
+  std::error_code error;
+  stdfs::permissions(directory, stdfs::perms::owner_all, error);
   return ::access(directory.c_str(), W_OK | X_OK) == 0;
 }
 
