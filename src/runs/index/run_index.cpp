@@ -7,8 +7,10 @@
 
 #include <cstdlib>
 
+#include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/files/unique_fd.h"
+#include "src/files/write/atomic_file.h"
 
 namespace ferry::runs {
 namespace {
@@ -44,8 +46,10 @@ fs::path RunIndex::default_file() {
 
 RunIndex::RunIndex(fs::path file) : file_(std::move(file)) {
   if (file_.empty()) return;
-  std::error_code error;  // open() says what it came to
-  fs::create_directories(file_.parent_path(), error);
+  try {
+    make_private_directories(file_.parent_path());
+  } catch (const Error&) {  // open() says what it came to
+  }
   int code = open();
   if (is_damage(code)) {
     make_anew();

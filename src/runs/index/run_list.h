@@ -29,6 +29,9 @@ struct RunSummary {
 /** Throws Error(data) where there is no run. */
 RunSummary summarise(const std::filesystem::path& run);
 
+/** The most runs that a list has: the newest. How many are left out is logged. */
+inline constexpr size_t kListed_max = 1000;
+
 /** The runs right under `directory`, the newest last; what cannot be read is left out. */
 std::vector<RunSummary> list_runs(const std::filesystem::path& directory);
 
