@@ -23,6 +23,7 @@
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/index/run_list.h"
 #include "src/runs/logs/metrics_log.h"
+#include "src/runs/logs/train_log.h"
 #include "tests/files/no_memory.h"
 #include "tests/files/test_files.h"
 
@@ -396,6 +397,58 @@ TEST(Crc32c, MatchesTheStandard) {
   EXPECT_EQ(crc32c({}), 0u);
   const std::vector<std::byte> zeros(32);
   EXPECT_EQ(crc32c(zeros), 0x8A9136AAu);
+}
+
+/** A run that somebody else made may have links in it, to any file of the user. */
+TEST_F(Runs, HasNoLinksWhereItWrites) {
+  const fs::path other = run_.string() + "_other";
+  fs::create_directories(other);
+  write_text_file(other / "thesis.txt", "a thesis\n");
+  write_text_file(other / "step-000099.jsonl", "mine\n");
+  write_text_file(other / "COMPLETE", "mine\n");
+  RunDirectory(run_).set_phase(Phase::stopped);
+  const auto refusal = [&](const char* name, const fs::path& target) {
+    fs::create_symlink(target, run_ / name);
+    const std::string what = fault_of(Fault::data, [&] { RunDirectory{run_}; });
+    fs::remove(run_ / name);
+    return what;
+  };
+  for (const char* name : {"metrics.jsonl", "train.log", "config.toml", "predictions.jsonl"})
+    EXPECT_EQ(refusal(name, other / "thesis.txt").find("[files.write] '" + (run_ / name).string()),
+              0u)
+        << name;
+  for (const char* name : {"samples", "tensorboard", "state", "final", "checkpoint-1"})
+    EXPECT_NE(refusal(name, other).find("is a link to"), std::string::npos) << name;
+  for (const char* name : {"samples", "tensorboard", "checkpoint-2"}) {
+    fs::create_directories(run_ / name);
+    EXPECT_NE(refusal((std::string(name) + "/x").c_str(), other / "thesis.txt").find("/x' is a"),
+              std::string::npos)
+        << name;
+    fs::remove_all(run_ / name);
+  }
+  // Each writer by itself, for links that come later.
+  fs::create_symlink(other / "thesis.txt", run_ / "metrics.jsonl");
+  fs::create_symlink(other / "thesis.txt", run_ / kTrainLogName);
+  fs::create_symlink(other, run_ / "checkpoint-1");
+  fault_of(Fault::data, [&] { MetricsLog(run_, 0, false); });
+  TrainLog(run_, {}).add("a line");
+  remove_checkpoint(run_ / "checkpoint-1");
+  EXPECT_EQ(read_text_file(other / "thesis.txt"), "a thesis\n");
+  EXPECT_TRUE(fs::exists(other / "step-000099.jsonl") && fs::exists(other / "COMPLETE"));
+  fs::remove_all(other);
+}
+
+TEST_F(Runs, ListsTheNewestOfVeryMany) {
+  const auto now = fs::file_time_type::clock::now();
+  for (size_t i = 0; i <= kListed_max; ++i) {
+    const fs::path file = run_ / std::to_string(i) / "run.json";
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << R"({"phase": "finished"})";
+    fs::last_write_time(file, now + std::chrono::seconds(i));
+  }
+  const std::vector<RunSummary> all = list_runs(run_);
+  EXPECT_EQ(all.size(), kListed_max);
+  EXPECT_TRUE(std::ranges::none_of(all, [](const RunSummary& run) { return run.name() == "0"; }));
 }
 
 }  // namespace

@@ -5,15 +5,15 @@
 
 #include <cerrno>
 
+#include "src/files/write/owned_file.h"
 #include "src/files/write/write_error.h"
 
 namespace ferry {
 
 AppendOnlyFile::AppendOnlyFile(std::filesystem::path path, int64_t n_kept_bytes)
     : path_(std::move(path)),
-      fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)),
+      fd_(open_owned_file(path_, O_WRONLY | O_CREAT | O_APPEND)),
       n_bytes_(n_kept_bytes) {
-  if (!fd_) throw_write_error(path_, "opened", errno);
   if (::ftruncate(fd_.get(), n_kept_bytes) != 0) throw_write_error(path_, "shortened", errno);
 }
 

@@ -10,7 +10,7 @@
 
 namespace ferry {
 
-/** Every failure is Error(machine) that names the file. */
+/** Failures are as those of open_owned_file(): a file is not written through a link. */
 class AppendOnlyFile {
  public:
   /** Opens the file, or makes it, and cuts it to its first n_kept_bytes. */

@@ -35,7 +35,7 @@ int write_all(int fd, int64_t offset_bytes, std::span<const std::byte> bytes) {
 }
 
 DirectWriter::DirectWriter(const std::filesystem::path& file, int cached, WriteBehind& behind)
-    : direct_(::open(file.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC)),
+    : direct_(::open(file.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW)),
       cached_(cached),
       is_direct_(static_cast<bool>(direct_)),
       behind_(behind) {}

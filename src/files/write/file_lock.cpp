@@ -20,7 +20,7 @@ FileLock::~FileLock() {
 }
 
 void FileLock::open() {
-  fd_ = UniqueFd(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  fd_ = UniqueFd(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!fd_) throw_write_error(file_, "created", errno);
 }
 
@@ -48,7 +48,7 @@ FileLock::State FileLock::lock_as(int operation) {
 bool FileLock::is_current() const {
   struct stat held {
   }, named{};
-  return ::fstat(fd_.get(), &held) == 0 && ::stat(file_.c_str(), &named) == 0 &&
+  return ::fstat(fd_.get(), &held) == 0 && ::lstat(file_.c_str(), &named) == 0 &&
          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 

@@ -18,6 +18,8 @@ void throw_write_error(const std::filesystem::path& target, std::string_view doi
     hint = "choose a directory you may write to";
   else if (code == ENOENT || code == ENOTDIR)
     hint = "the directory does not exist: make it first";
+  else if (code == ELOOP)
+    hint = "it is a link, and Ferry writes through none: remove it";
   else if (code == ENOMEM)
     hint = kNoMemoryHint;
   else if (code == EFBIG)

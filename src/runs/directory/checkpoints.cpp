@@ -258,6 +258,8 @@ std::vector<Checkpoint> checkpoints_put_aside(const fs::path& run) {
 
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(checkpoint, error)))
+    return;                                   // what it leads to is not ours
   fs::remove(checkpoint / kComplete, error);  // first: from here on nobody takes it for whole
   try {
     sync_directory(checkpoint);  // not after a power cut either, which may keep this name alone

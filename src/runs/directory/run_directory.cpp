@@ -20,6 +20,7 @@
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/files/write/disk_full.h"
+#include "src/files/write/owned_file.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/logs/wall_time.h"
 
@@ -138,6 +139,7 @@ RunDirectory::RunDirectory(const fs::path& path) : place_(make_run_directory(pat
   if (lock == RunPlace::Lock::of_another ||
       (!has_locks && has_record && !has_ended(parse_run(path)) && is_trainer_alive(path)))
     throw in_use(path);
+  refuse_links_in(path);
   if (!has_locks) claim();
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);

@@ -50,7 +50,9 @@ std::string shell_line(std::span<const std::string> words) {
 
 TrainLog::TrainLog(const std::filesystem::path& run, std::span<const std::string> command)
     : path_(run / kTrainLogName),
-      fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+      // A link could lead to any file; a pipe would wait for its reader.
+      fd_(::open(
+          path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {
   if (!fd_) {
     complain(errno);
     return;

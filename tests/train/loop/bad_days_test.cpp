@@ -116,10 +116,9 @@ TEST_F(BadDays, TheLogTellsTheRun) {
   ASSERT_EQ(ferry({"train", "--resume=told"}).exit_code, 0);
   expect_holds(text_of(root_ / "told/train.log"),
                {first, "Z the run is resumed: ferry train --resume=told\n"});
-  if (access("/dev/full", W_OK) != 0) return;
   forget_end("told");
   fs::remove(root_ / "told/train.log");
-  fs::create_symlink("/dev/full", root_ / "told/train.log");
+  fs::create_directory(root_ / "told/train.log");
   const Outcome full = ferry({"train", "--resume=told/checkpoint-15"});
   EXPECT_EQ(full.exit_code, 0) << full.err;
   const size_t said = full.err.find("train.log' cannot be written");
