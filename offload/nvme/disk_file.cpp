@@ -32,6 +32,12 @@ constexpr int kFlags = O_DIRECT | O_CLOEXEC;
 /** The system holds the files of a run that was killed until its last transfers have ended. */
 constexpr auto kLockPatience = 2s;
 
+/** A link could lead to any file, and the store would write there. Files without a name are
+ * reached through a link of the system's. */
+int link_flags(const fs::path& file) {
+  return file.parent_path() == fmt::format("/proc/{}/fd", ::getpid()) ? 0 : O_NOFOLLOW;
+}
+
 [[noreturn]] void refuse(Fault fault,
                          const fs::path& file,
                          std::string_view what,
@@ -54,6 +60,8 @@ std::string_view opening_hint(int code) {
       return "too many files are open (ulimit -n)";
     case EISDIR:
       return "a directory has that name: name another one";
+    case ELOOP:
+      return "it is a link, and a store lies in files alone: put the file itself there";
     default:
       return "see `dmesg` for the drive and its file system";
   }
@@ -119,7 +127,8 @@ void DiskFile::open() {
   if (!fs::is_directory(directory, error))
     refuse(Fault::usage, directory, "is no directory",
            "make it first, or connect and mount its drive");
-  fd_ = UniqueFd(::open(file_.c_str(), kFlags | (use_ == Use::reading ? O_RDONLY : O_RDWR)));
+  fd_ = UniqueFd(::open(
+      file_.c_str(), kFlags | link_flags(file_) | (use_ == Use::reading ? O_RDONLY : O_RDWR)));
   const int code = fd_ ? 0 : errno;
   if (code == ENOENT && use_ == Use::making) {
     check_file_system(directory);

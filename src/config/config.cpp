@@ -141,6 +141,17 @@ void Config::choose(std::string_view key, std::string_view text, std::string_vie
   settings_[index] = {std::move(*value), {Source::chosen, std::string(by)}};
 }
 
+void Config::respell(std::string_view key, std::string_view text) {
+  const Origin before = origin(key);
+  choose(key, text, before.where);
+  settings_[index_of(key)].origin = before;
+}
+
+void Config::forget(std::string_view key) {
+  const size_t index = index_of(key);
+  settings_[index] = Config().settings_[index];
+}
+
 const Value& Config::value(std::string_view key) const {
   return settings_[index_of(key)].value;
 }

@@ -44,6 +44,10 @@ class Config {
   /** Sets what Ferry decided in place of "auto"; `by` says who. A value the option does not take is
    * our own bug. */
   void choose(std::string_view key, std::string_view text, std::string_view by);
+  /** The same value in other words, such as a whole path: its origin stays. */
+  void respell(std::string_view key, std::string_view text);
+  /** Back to the built-in value. */
+  void forget(std::string_view key);
 
   // Reading. The key must be one of the table and of that type, else FERRY_CHECK. The plain readers
   // want a value that is not "auto"; the maybe_ ones give nullopt for it. A choice named "auto" is

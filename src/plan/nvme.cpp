@@ -12,9 +12,12 @@
 namespace ferry {
 
 NvmeSettings nvme_settings(const config::Config& config) {
-  return {.directories = nvme_directories(config.text("nvme_path"), "nvme_path"),
-          .memory_bytes = config.maybe_integer("nvme_memory"),
-          .endurance_bytes = config.maybe_integer("nvme_endurance")};
+  const config::Source source = config.origin("nvme_path").source;
+  return {
+      .directories = nvme_directories(config.text("nvme_path"), "nvme_path"),
+      .are_named = source == config::Source::command_line || source == config::Source::environment,
+      .memory_bytes = config.maybe_integer("nvme_memory"),
+      .endurance_bytes = config.maybe_integer("nvme_endurance")};
 }
 
 Directories nvme_directories(std::string_view text, std::string_view where) {

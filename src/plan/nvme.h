@@ -15,6 +15,8 @@ using Directories = std::vector<std::filesystem::path>;
 
 struct NvmeSettings {
   Directories directories;  ///< one for each drive; empty: no third place
+  /** By the user, for this command: a run's own settings may be somebody else's. */
+  bool are_named = false;
   /** The most that the run's files may take, all of them together; nullopt: what is free. */
   std::optional<int64_t> memory_bytes;
   /** Bytes that the drives may be written in their life, all of them together; nullopt: not known.

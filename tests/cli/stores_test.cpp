@@ -95,12 +95,27 @@ TEST_F(Stores, GoWithTheirRun) {
   EXPECT_TRUE(fs::is_empty(drive_));
 }
 
+TEST_F(Stores, OfNobodyAndLinksToRunsStay) {
+  const fs::path kept = make_run("kept");
+  const std::string notes = home_.write("drive/notes.states", "not a store at all").string();
+  EXPECT_CONTAINS(run({"stores"}).out, "does not say whose it is");
+  const Outcome refused = run({"delete", notes, "--yes"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_CONTAINS(refused.err, "does not say that it is a run's");
+  EXPECT_TRUE(fs::exists(notes));
+  fs::create_directory_symlink(kept, home_.path() / "link");
+  const Outcome link = run({"delete", "link", "--yes"});
+  EXPECT_EQ(link.exit_code, 2);
+  EXPECT_CONTAINS(link.err, "'link' is a link to a run");
+  EXPECT_TRUE(fs::exists(kept / "run.json") && fs::exists(drive_ / "kept.states"));
+}
+
 TEST_F(Stores, ThatAreLeftOverGoByTheirFile) {
   const runs::StorePlace place = make_store("lost");
   const std::string file = place.files[0].path.string();
   EXPECT_CONTAINS(run({"delete", file}).out, "say --yes");
   {
-    const auto open = runs::StoreFiles::open(place, {drive_});
+    const auto open = runs::StoreFiles::open(place, {.directories = {drive_}});
     const Outcome busy = run({"delete", file, "--yes"});
     EXPECT_EQ(busy.exit_code, 2);
     EXPECT_CONTAINS(busy.err, "is in use by a run");

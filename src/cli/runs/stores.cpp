@@ -8,6 +8,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/cli/runs/run_tables.h"
 #include "src/runs/index/run_list.h"
 #include "src/runs/store/found_stores.h"
@@ -25,6 +26,7 @@ using runs::FoundStore;
 std::string state_of(const FoundStore& store) {
   if (store.is_in_use) return "in use";
   if (!store.owner.empty()) return "kept for its run";
+  if (store.run.empty()) return "does not say whose it is";
   return "left over";
 }
 
@@ -45,8 +47,8 @@ void print_stores(const std::vector<FoundStore>& stores) {
 
 /** Asks for --yes, or says what was done. */
 void tell(bool is_sure, const fs::path& path, std::string_view what, int64_t n_bytes) {
-  fmt::print("{}: {} {}{}\n", path.string(), format_bytes(n_bytes), what,
-             is_sure ? ", removed" : "");
+  print(fmt::format("{}: {} {}{}\n", path.string(), format_bytes(n_bytes), what,
+                    is_sure ? ", removed" : ""));
 }
 
 void delete_file(const fs::path& file, bool is_sure) {
@@ -63,6 +65,12 @@ void delete_file(const fs::path& file, bool is_sure) {
         Fault::usage, "runs.delete",
         fmt::format("'{}' has the states of the run '{}'", file.string(), found->owner.string()),
         fmt::format("to remove both: ferry runs delete {}", found->owner.string()));
+  if (found->run.empty())
+    throw Error(Fault::usage, "runs.delete",
+                fmt::format("'{}' does not say that it is a run's: no store, a damaged one, or "
+                            "made by an older Ferry",
+                            file.string()),
+                "look at it, and remove it yourself");
   if (is_sure) runs::remove_store_files({found->file});
   tell(is_sure, found->file, "of states that no known run has", found->n_bytes);
 }
@@ -73,6 +81,9 @@ void delete_run(const fs::path& run, bool is_sure) {
   tell(is_sure, run, "of settings, checkpoints and results", remains.run_bytes);
   for (const fs::path& file : remains.store_files)
     tell(is_sure, file, "of states, all files of the run together", remains.store_bytes);
+  for (const fs::path& file : remains.unproved_files)
+    print(fmt::format("{}: stays, for it does not say that it is of this run's states\n",
+                      file.string()));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "src/files/unique_fd.h"
 #include "src/runs/store/pins.h"
 #include "src/runs/store/store_place.h"
+#include "src/runs/store/stripe_mark.h"
 
 namespace ferry::runs {
 namespace {
@@ -35,14 +36,14 @@ std::vector<StorePlace> places_of(const fs::path& run) {
 }
 
 bool is_in_use(const fs::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string run_in(const fs::path& file) {
   try {
-    const auto store = store_in(file);
-    return store ? store->run : "";
+    const auto found = stripe_in(file);
+    return found ? found->store.run : "";
   } catch (const Error&) {
     return {};
   }
@@ -92,29 +93,24 @@ Directories store_directories_of(const std::vector<fs::path>& runs) {
   return {all.begin(), all.end()};
 }
 
-namespace {
-
-std::vector<fs::path> files_there(const StorePlace& place) {
-  std::vector<fs::path> files = place.paths();
-  std::erase_if(files, [](const fs::path& file) {
-    std::error_code error;
-    return !fs::is_regular_file(file, error);
-  });
-  // Another run may have taken the name since, and the first file alone tells.
-  if (files.empty() || files.front() != place.files.front().path) return {};
-  const auto store = store_in(files.front());
-  return store && store->uuid == place.uuid ? files : std::vector<fs::path>{};
-}
-
-}  // namespace
-
 std::vector<fs::path> store_files_of(const fs::path& run) {
   std::vector<fs::path> files;
   for (const StorePlace& place : places_of(run)) {
-    const std::vector<fs::path> its = files_there(place);
+    const std::vector<fs::path> its = files_proved_of(place);
     files.insert(files.end(), its.begin(), its.end());
   }
   return files;
+}
+
+std::vector<fs::path> unproved_files_of(const fs::path& run) {
+  std::set<fs::path> others;
+  const std::vector<fs::path> proved = store_files_of(run);
+  for (const StorePlace& place : places_of(run))
+    for (const fs::path& file : place.paths())
+      if (std::error_code error; fs::exists(fs::symlink_status(file, error)) &&
+                                 std::ranges::find(proved, file) == proved.end())
+        others.insert(file);
+  return {others.begin(), others.end()};
 }
 
 void remove_store_files(const std::vector<fs::path>& files) {

@@ -14,8 +14,8 @@ namespace ferry::runs {
 /** A file of a store. */
 struct FoundStore {
   std::filesystem::path file;
-  /** The run's id, as the store says; empty: the store begins in another file, or its head is
-   * damaged. */
+  /** The run's id, as the file says; empty: its head is damaged, or an older Ferry made it as a
+   * further file of a store. */
   std::string run;
   int64_t n_bytes = 0;          ///< of the drive
   std::filesystem::path owner;  ///< the known run that names the file; empty: none does
@@ -30,8 +30,13 @@ std::vector<FoundStore> find_stores(const Directories& directories,
 /** The directories in which stores of these runs lie. */
 Directories store_directories_of(const std::vector<std::filesystem::path>& runs);
 
-/** The files of a run's store that are still there and are the run's own. */
+/** The files of a run's stores that are still there and prove to be of those stores, whatever other
+ * files its records name. */
 std::vector<std::filesystem::path> store_files_of(const std::filesystem::path& run);
+
+/** Other files that the run's records name as its stores' and that are there: made by an older
+ * Ferry, damaged, or somebody else's. They stay. */
+std::vector<std::filesystem::path> unproved_files_of(const std::filesystem::path& run);
 
 /** Throws Error(usage), and removes none, where a process uses one of them; Error(machine) where
  * the system refuses. */

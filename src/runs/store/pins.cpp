@@ -29,14 +29,6 @@ bool is_named(const std::vector<StorePlace>& places, const std::string& uuid) {
   return std::ranges::find(places, uuid, &StorePlace::uuid) != places.end();
 }
 
-bool begins_there(const StorePlace& place) {
-  const fs::path& first = place.files.front().path;
-  std::error_code error;
-  if (!fs::is_regular_file(first, error)) return false;
-  const auto store = store_in(first);
-  return store && store->uuid == place.uuid;
-}
-
 }  // namespace
 
 void unpin_unused(const fs::path& run, ExtentStore& store) {
@@ -86,11 +78,12 @@ void remove_left_stores(const fs::path& run,
   if (last && is_other(last->store)) fs::remove(run / kPinRecordName, error);
   const std::vector<StorePlace> now = stores_named_in(run);
   for (const StorePlace& place : before) {
-    if (!is_other(place) || is_named(now, place.uuid) || !begins_there(place)) continue;
-    for (const fs::path& file : place.paths())
+    if (!is_other(place) || is_named(now, place.uuid)) continue;
+    for (const fs::path& file : files_proved_of(place)) {
       fs::remove(file, error);
-    log_line(fmt::format("'{}' is removed: no checkpoint of the run is there any more",
-                         place.files.front().path.string()));
+      log_line(fmt::format("'{}' is removed: no checkpoint of the run is there any more",
+                           file.string()));
+    }
   }
 }
 

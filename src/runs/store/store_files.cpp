@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "offload/nvme/drive.h"
+#include "offload/nvme/stripes.h"
 #include "src/base/error.h"
+#include "src/runs/store/stripe_mark.h"
 
 namespace ferry::runs {
 namespace {
@@ -41,6 +43,26 @@ std::vector<StorePlace::File> new_files(const Directories& directories, const st
   }
 }
 
+/** Files that do not say whose they are, as find_store() lets through. */
+std::vector<size_t> unmarked_files_of(const StorePlace& place) {
+  std::vector<size_t> unmarked;
+  for (size_t i = 1; i < place.files.size(); ++i)
+    if (!is_stripe_of(place.uuid, i, place.files[i].path)) unmarked.push_back(i);
+  return unmarked;
+}
+
+[[noreturn]] void refuse_unmarked(const StorePlace& place, size_t i) {
+  std::string directories;
+  for (const StorePlace::File& file : place.files)
+    directories += (directories.empty() ? "" : ",") + file.path.parent_path().string();
+  throw Error(Fault::data, "nvme.find",
+              fmt::format("'{}' does not say that it is of this run's states, and would be "
+                          "written to: an older Ferry made it, or it is another file",
+                          place.files[i].path.string()),
+              fmt::format("if the run is yours, name the directories yourself: --nvme-path '{}'",
+                          directories));
+}
+
 }  // namespace
 
 StoreFiles StoreFiles::make(const NvmeSettings& settings,
@@ -59,11 +81,17 @@ StoreFiles StoreFiles::make(const NvmeSettings& settings,
 }
 
 StoreFiles StoreFiles::open(const StorePlace& place,
-                            const Directories& directories,
+                            const NvmeSettings& settings,
                             const DiskOptions& options) {
-  check_store_directories(directories);
-  DirectoryLocks locks = lock_store_directories(directories);
-  return {find_store(place, directories), std::move(locks), options, /*is_new=*/false};
+  check_store_directories(settings.directories);
+  DirectoryLocks locks = lock_store_directories(settings.directories);
+  const StorePlace here = find_store(place, settings.directories);
+  const std::vector<size_t> unmarked = unmarked_files_of(here);
+  if (!unmarked.empty() && !settings.are_named) refuse_unmarked(here, unmarked.front());
+  StoreFiles files(here, std::move(locks), options, /*is_new=*/false);
+  for (const size_t i : unmarked)
+    files.mark(i);
+  return files;
 }
 
 StoreFiles::StoreFiles(StorePlace place,
@@ -89,8 +117,17 @@ StoreFiles::~StoreFiles() {
     ::unlink(file.c_str());
 }
 
+void StoreFiles::mark(size_t i) const {
+  const int64_t stripe_bytes =
+      Stripes{static_cast<int>(place_.files.size())}.file_bytes(place_.n_bytes);
+  write_mark(place_.files[i].path, stripe_bytes,
+             {.store = {place_.run.substr(0, kRunName_max), place_.uuid}, .number = i});
+}
+
 void StoreFiles::keep(std::string uuid) {
   place_.uuid = std::move(uuid);
+  for (size_t i = 1; is_new_ && i < place_.files.size(); ++i)
+    mark(i);
   is_new_ = false;
 }
 

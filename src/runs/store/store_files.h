@@ -31,12 +31,13 @@ class StoreFiles {
                          const DiskOptions& options = {});
 
   /** The files of a store that was made, in the directories where they are now: those of its place,
-   * or others that they were moved to. Throws Error(machine) where a directory is on another drive
-   * than at the start and the store is not there, or a run uses the directory now; Error(data)
-   * where a file is gone or of another store; Error(usage) for more or fewer directories than
-   * files. */
+   * or others that they were moved to. A further file without a mark (an older Ferry made none)
+   * gets one where the user has named the directories, and is refused else: nothing says whose it
+   * is. Throws Error(machine) where a directory is on another drive than at the start and the store
+   * is not there, or a run uses the directory now; Error(data) where a file is gone, of another
+   * store, or of nobody known; Error(usage) for more or fewer directories than files. */
   static StoreFiles open(const StorePlace& place,
-                         const Directories& directories,
+                         const NvmeSettings& settings,
                          const DiskOptions& options = {});
 
   StoreFiles(StoreFiles&& other) noexcept;
@@ -47,11 +48,13 @@ class StoreFiles {
   FileDisk& disk() { return *disk_; }
   /** Where they are now, with the drives of now. */
   const StorePlace& place() const { return place_; }
-  /** The store that was made in them has this uuid; the files stay. */
+  /** The store that was made in them has this uuid: each file says so from now on, and stays.
+   * Throws Error(machine), DiskFull where a drive is full. */
   void keep(std::string uuid);
 
  private:
   StoreFiles(StorePlace place, DirectoryLocks locks, const DiskOptions& options, bool is_new);
+  void mark(size_t i) const;
 
   DirectoryLocks locks_;  ///< of the directories
   StorePlace place_;

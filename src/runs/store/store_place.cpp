@@ -1,20 +1,16 @@
 #include "src/runs/store/store_place.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <system_error>
 
 #include "offload/nvme/drive.h"
 #include "offload/nvme/open_disk.h"
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/files/write/owned_file.h"
 #include "src/runs/directory/run_directory.h"
+#include "src/runs/store/stripe_mark.h"
 
 namespace ferry::runs {
 
@@ -67,13 +63,6 @@ std::vector<fs::path> in_order_of(const StorePlace& place, std::vector<fs::path>
       "mount that drive again; or name where its files are now, with --nvme-path");
 }
 
-/** The store begins in this file: another of the run's may have its name. */
-bool is_store(const fs::path& file, const std::string& uuid) {
-  if (!is_there(file)) return false;
-  const auto store = store_in(file);
-  return store && store->uuid == uuid;
-}
-
 /** Throws unless the file is what the run left there, as far as its beginning tells. */
 void check_file(const StorePlace& place, size_t i, const fs::path& file) {
   const bool is_same_drive = is_on_drive(file.parent_path(), place.files[i].drive);
@@ -83,12 +72,13 @@ void check_file(const StorePlace& place, size_t i, const fs::path& file) {
                 fmt::format("'{}' is gone: the states of the run were there", file.string()),
                 "put it back; or name where it is now, with --nvme-path");
   }
-  if (i > 0) return;  // stripes of what begins in the first
-  if (is_store(file, place.uuid)) return;
-  const auto store = store_in(file);
+  refuse_link(file);
+  const auto found = stripe_in(file);
+  if (found && found->store.uuid == place.uuid && found->number == i) return;
+  if (!found && i > 0) return;  // an older Ferry made it
   throw Error(is_same_drive ? Fault::data : Fault::machine, "nvme.find",
               fmt::format("'{}' holds {}, not the states of this run{}", file.string(),
-                          store ? fmt::format("those of '{}'", store->run) : "no states",
+                          found ? fmt::format("those of '{}'", found->store.run) : "no states",
                           is_same_drive ? "" : ", and is on another drive than at the start"),
               "mount the drive on which the run began; or name where its files are now, with "
               "--nvme-path");
@@ -97,44 +87,29 @@ void check_file(const StorePlace& place, size_t i, const fs::path& file) {
 /** One of the directories has the store, or some of its files. */
 bool has_any(const StorePlace& place, const std::vector<fs::path>& directories) {
   return std::ranges::any_of(directories, [&](const fs::path& directory) {
-    if (is_store(directory / place.files.front().path.filename(), place.uuid)) return true;
+    if (is_stripe_of(place.uuid, 0, directory / place.files.front().path.filename())) return true;
     return std::any_of(
         place.files.begin() + 1, place.files.end(),
         [&](const StorePlace::File& file) { return is_there(directory / file.path.filename()); });
   });
 }
 
-std::optional<StoreIdentity> identity_in(std::span<const std::byte> area) {
-  try {
-    return decode_superblock(area).identity;
-  } catch (const StoreFormatError&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 bool is_where_it_was(const StorePlace& place) {
-  return is_store(place.files.front().path, place.uuid) &&
+  return is_stripe_of(place.uuid, 0, place.files.front().path) &&
          std::ranges::all_of(place.files,
                              [](const StorePlace::File& file) { return is_there(file.path); });
 }
 
-std::optional<StoreIdentity> store_in(const fs::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  constexpr int64_t kCopies = 2, kCopy_bytes = StoreLayout::superblock_bytes();
-  std::vector<std::byte> bytes(kCopies * kCopy_bytes);
-  const ssize_t count = fd ? ::pread(fd.get(), bytes.data(), bytes.size(), 0) : -1;
-  if (count < 0)
-    throw Error(Fault::machine, "nvme.find",
-                fmt::format("'{}' cannot be read: {}", file.string(),
-                            std::generic_category().message(errno)),
-                "see `dmesg` for the drive and its file system");
-  for (int64_t copy = 0; copy < kCopies && (copy + 1) * kCopy_bytes <= count; ++copy)
-    if (auto found = identity_in(std::span(bytes).subspan(static_cast<size_t>(copy * kCopy_bytes),
-                                                          static_cast<size_t>(kCopy_bytes))))
-      return found;
-  return std::nullopt;
+std::vector<fs::path> files_proved_of(const StorePlace& place) {
+  std::vector<fs::path> proved;
+  for (size_t i = 0; i < place.files.size(); ++i)
+    try {
+      if (is_stripe_of(place.uuid, i, place.files[i].path)) proved.push_back(place.files[i].path);
+    } catch (const Error&) {  // what cannot be read proves nothing
+    }
+  return proved;
 }
 
 std::vector<fs::path> StorePlace::paths() const {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "offload/store/store_format.h"
 #include "src/base/json_reader.h"
 
 namespace ferry::runs {
@@ -36,19 +35,21 @@ nlohmann::ordered_json to_json(const StorePlace& place);
 StorePlace parse_store_place(const JsonReader& json);
 
 /** Its files as they lie in these directories now, one in each, in any order; where they were, if
- * these have none of them. Throws Error(machine) where a directory is on another drive than at the
- * start and the store is not there; Error(data) where a file is gone or of another store;
- * Error(usage) for more or fewer directories than files. */
+ * these have none of them. A further file that an older Ferry made has no mark (stripe_mark.h): it
+ * may be read, and StoreFiles::open() decides whether it may be written. Throws Error(machine)
+ * where a directory is on another drive than at the start and the store is not there; Error(data)
+ * where a file is gone, a link, or of another store; Error(usage) for more or fewer directories
+ * than files. */
 StorePlace find_store(const StorePlace& place,
                       const std::vector<std::filesystem::path>& directories);
 
-/** The uuid and run of the store that begins in this file, which may be in use; nothing where none
- * does, or its head is damaged. Throws Error(machine) where the file cannot be read. */
-std::optional<StoreIdentity> store_in(const std::filesystem::path& file);
-
 /** False where its files were moved or removed: who opens the store now does not find it. Throws as
- * store_in(). */
+ * stripe_in(). */
 bool is_where_it_was(const StorePlace& place);
+
+/** Those of its files that are there and prove to be the store's (stripe_mark.h): the only ones
+ * that may be removed. */
+std::vector<std::filesystem::path> files_proved_of(const StorePlace& place);
 
 /** The store of a run; nothing where all its states lie in memory. Throws Error(data). */
 std::optional<StorePlace> store_place_of(const std::filesystem::path& run);

@@ -24,8 +24,16 @@ RunRemains remains_of(const fs::path& run) {
   if (runs::has_trainer(run))
     throw Error(Fault::usage, "runs.delete", fmt::format("a process trains in '{}'", run.string()),
                 fmt::format("stop it first: ferry runs stop {}", run.string()));
-  RunRemains remains{.run = run, .store_files = runs::store_files_of(run)};
   std::error_code error;
+  // Only the link would go, and its run would be without its stores.
+  const fs::path named = run.has_filename() ? run : run.parent_path();
+  if (fs::is_symlink(fs::symlink_status(named, error)))
+    throw Error(Fault::usage, "runs.delete", fmt::format("'{}' is a link to a run", named.string()),
+                fmt::format("name the run itself: ferry runs delete '{}'",
+                            fs::weakly_canonical(named, error).string()));
+  RunRemains remains{.run = run,
+                     .store_files = runs::store_files_of(run),
+                     .unproved_files = runs::unproved_files_of(run)};
   for (fs::recursive_directory_iterator it(run, error), end; !error && it != end;
        it.increment(error))
     remains.run_bytes += bytes_on_disk(it->path());

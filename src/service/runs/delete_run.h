@@ -13,9 +13,11 @@ struct RunRemains {
   int64_t run_bytes = 0;  ///< of its directory
   std::vector<std::filesystem::path> store_files;
   int64_t store_bytes = 0;
+  /** Named by the run as its stores', and they do not prove to be: they stay. */
+  std::vector<std::filesystem::path> unproved_files;
 };
 
-/** Throws Error(usage) where a process trains in it. */
+/** Throws Error(usage) where a process trains in it, or `run` is a link to a run. */
 RunRemains remains_of(const std::filesystem::path& run);
 
 /** Removes all of it, the directory first: files on drives that stay are listed as left over.

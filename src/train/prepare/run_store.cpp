@@ -91,8 +91,7 @@ Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> windo
   DiskOptions disk = disk_options_of(profile ? find_nvme(*profile, settings.directories) : nullptr);
   disk.window = window;
   disk.deadline = std::min(disk.deadline, hang_patience());
-  if (place_)
-    return files_.emplace(runs::StoreFiles::open(*place_, settings.directories, disk)).disk();
+  if (place_) return files_.emplace(runs::StoreFiles::open(*place_, settings, disk)).disk();
   runs::StoreNeed need = {.n_kept = n_kept_, .n_bytes = n_bytes};
   for (const Region& region : job.plan.layout.regions)
     if (region.place == Place::nvme)

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "src/runs/store/pins.h"
 #include "tests/runs/store/store_fixture.h"
 
 namespace ferry::runs {
@@ -47,7 +48,7 @@ TEST_F(FoundStores, AreNotRemovedUnderARun) {
   const StorePlace idle = make_store({drive}, "idle"), busy = make_store({drive}, "busy");
   const std::vector<fs::path> both = {idle.files[0].path, busy.files[0].path};
   {
-    const StoreFiles open = StoreFiles::open(busy, {drive});
+    const StoreFiles open = StoreFiles::open(busy, {.directories = {drive}});
     EXPECT_TRUE(find_stores({drive}, {})[0].is_in_use);
     EXPECT_FALSE(find_stores({drive}, {})[1].is_in_use);
     EXPECT_THAT(error_of([&] { remove_store_files(both); }, Fault::usage),
@@ -57,6 +58,25 @@ TEST_F(FoundStores, AreNotRemovedUnderARun) {
   remove_store_files(both);
   EXPECT_TRUE(fs::is_empty(drive));
   remove_store_files(both);  // somebody was quicker
+}
+
+/** A run of somebody else may name any file as its store's. */
+TEST_F(FoundStores, OnlyThoseGoThatProveToBeTheRuns) {
+  const fs::path a = make_directory("a"), b = make_directory("b"), mine = make_directory("mine");
+  StorePlace gift = make_store({a, b}, "gift");
+  const StorePlace other = make_store({mine}, "other");
+  const fs::path notes = directory_.write("mine/notes.states", "not a store at all");
+  const std::vector<fs::path> own = gift.paths();
+  for (const fs::path& file : {other.files[0].path, notes})
+    gift.files.push_back({file, gift.files[0].drive});
+  const fs::path run = make_run("gift", gift);
+  EXPECT_THAT(store_files_of(run), testing::ElementsAreArray(own));
+  EXPECT_THAT(unproved_files_of(run), ElementsAre(notes, other.files[0].path));
+  // What a run leaves when it has no more checkpoints in the store.
+  remove_left_stores(run, {gift}, /*own=*/"");
+  EXPECT_FALSE(fs::exists(own[0]) || fs::exists(own[1]));
+  EXPECT_TRUE(fs::exists(notes));
+  open_store(other, {mine});
 }
 
 /** Its name may have been taken by a run that began later. */

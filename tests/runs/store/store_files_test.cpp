@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "offload/nvme/drive.h"
+#include "src/files/plain_file.h"
+#include "src/runs/store/stripe_mark.h"
 #include "tests/config/config_fixture.h"
 #include "tests/offload/nvme/mounted.h"
 #include "tests/runs/store/store_fixture.h"
@@ -30,7 +32,7 @@ class StoreFilesTest : public StoreTest {
         [&] { StoreFiles::make({.directories = directories}, "run-1", need_of(bytes)); }, fault);
   }
   std::string refusal_of_open(const StorePlace& place, const Directories& there, Fault fault) {
-    return error_of([&] { StoreFiles::open(place, there); }, fault);
+    return error_of([&] { StoreFiles::open(place, {.directories = there}); }, fault);
   }
 };
 
@@ -202,6 +204,67 @@ TEST_F(StoreFilesTest, OfAnotherStoreAreNotTaken) {
                     HasSubstr("not the states of this run")));
   std::ofstream(drive / "mine.states") << "short";
   EXPECT_THAT(refusal_of_open(place, {drive}, Fault::data), HasSubstr("holds no states"));
+}
+
+/** As somebody else's run would name a file of the user: by a link, or as a further file of its own
+ * store. */
+TEST_F(StoreFilesTest, DoNotLeadToOtherFiles) {
+  const fs::path a = make_directory("a"), b = make_directory("b");
+  StorePlace place = make_store({a, b});
+  const std::string text(static_cast<size_t>(fs::file_size(b / "run-1.states")), 't');
+  const fs::path thesis = directory_.write("thesis.bin", text);
+  const auto is_untouched = [&] { return read_text_file(thesis) == text; };
+  fs::rename(b / "run-1.states", b / "aside");
+  fs::create_symlink(thesis, b / "run-1.states");
+  EXPECT_THAT(refusal_of_open(place, {a, b}, Fault::data),
+              AllOf(HasSubstr("/b/run-1.states' is a link to"), HasSubstr("/thesis.bin'")));
+  EXPECT_THAT(error_of([&] { open_disk({b / "run-1.states"}, kMiB); }, Fault::machine),
+              HasSubstr("it is a link"));
+  EXPECT_TRUE(is_untouched());
+  fs::remove(b / "run-1.states");
+  fs::rename(thesis, b / "run-1.states");
+  const std::string refused = refusal_of_open(place, {a, b}, Fault::data);
+  EXPECT_THAT(refused, AllOf(HasSubstr("/b/run-1.states' does not say that it is of this run's"),
+                             HasSubstr("--nvme-path '" + a.string() + "," + b.string() + "'")));
+  EXPECT_EQ(read_text_file(b / "run-1.states"), text);
+  // A further file of another store, and the first of its own in the place of the second.
+  const fs::path c = make_directory("c"), d = make_directory("d");
+  make_store({c, d}, "theirs");
+  for (const fs::path& other : {d / "theirs.states", a / "run-1.states"}) {
+    fs::copy_file(other, b / "run-1.states", fs::copy_options::overwrite_existing);
+    EXPECT_THAT(refusal_of_open(place, {a, b}, Fault::data), HasSubstr("holds those of")) << other;
+  }
+  fs::rename(b / "aside", b / "run-1.states");
+  open_store(place, {a, b});
+}
+
+/** An older Ferry wrote no marks: such a store is read, and written where the user names it. */
+TEST_F(StoreFilesTest, WithoutMarksAreTakenOnTheUsersWord) {
+  const fs::path a = make_directory("a"), b = make_directory("b");
+  const StorePlace place = make_store({a, b});
+  const auto marked = static_cast<int64_t>(fs::file_size(b / "run-1.states"));
+  fs::resize_file(b / "run-1.states", static_cast<uintmax_t>(marked - kMark_bytes));
+  EXPECT_THAT(find_store(place, {}).paths(), ElementsAre(a / "run-1.states", b / "run-1.states"));
+  EXPECT_THAT(refusal_of_open(place, {a, b}, Fault::data), HasSubstr("an older Ferry made it"));
+  StoreFiles::open(place, {.directories = {a, b}, .are_named = true});
+  EXPECT_EQ(static_cast<int64_t>(fs::file_size(b / "run-1.states")), marked);
+  open_store(place, {a, b});  // from now on it says itself whose it is
+}
+
+TEST(StoreMark, IsReadOnlyAsItWasWritten) {
+  const StripeIdentity identity = {.store = {"run-1", std::string(kUuid_length, 'a')}, .number = 3};
+  StorePage page;
+  encode_mark(identity, page);
+  const StripeIdentity read = decode_mark(page);
+  EXPECT_EQ(read.store.run, "run-1");
+  EXPECT_EQ(read.store.uuid, identity.store.uuid);
+  EXPECT_EQ(read.number, 3u);
+  for (const size_t place : {size_t{0}, size_t{9}, size_t{13}, size_t{60}, sizeof page.bytes - 1}) {
+    StorePage damaged = page;
+    damaged.bytes[place] ^= std::byte{1};
+    EXPECT_THROW(decode_mark(damaged), StoreFormatError) << place;
+  }
+  EXPECT_THROW(decode_mark({}), StoreFormatError);
 }
 
 /** Two drives that are real to the system: images with file systems of their own. */

@@ -44,7 +44,7 @@ class StoreTest : public test::DiskTest {
   }
   /** The place where the store is opened, and its bytes are those of make_store(). */
   StorePlace open_store(const StorePlace& place, const Directories& directories) {
-    StoreFiles files = StoreFiles::open(place, directories);
+    StoreFiles files = StoreFiles::open(place, {.directories = directories});
     const ExtentStore store(files.disk(), {.uuid = place.uuid});
     const auto states = window_.part(0, kStates_bytes);
     std::ranges::fill(states, std::byte{0});
