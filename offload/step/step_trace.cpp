@@ -1,12 +1,18 @@
 #include "offload/step/step_trace.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "src/base/error.h"
+#include "src/files/unique_fd.h"
 
 namespace ferry {
 namespace {
@@ -73,8 +79,46 @@ Overlap overlap_of(std::span<const TimedAction> actions) {
   return overlap;
 }
 
+namespace {
+
+constexpr std::string_view kTraceBegin = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+
+/** A new file, or the one there where it is a trace: a preset, which may be somebody else's, can
+ * name any file of the user. */
+UniqueFd open_trace(const std::filesystem::path& file) {
+  const auto refuse = [&](std::string_view what) {
+    throw Error(Fault::usage, "trace", fmt::format("'{}' {}", file.string(), what),
+                "name a new file");
+  };
+  UniqueFd fd(::open(file.c_str(),
+                     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
+  if (!fd && errno == ELOOP) refuse("is a link, and a trace is written through none");
+  struct stat found {};
+  if (!fd || ::fstat(fd.get(), &found) != 0) return {};
+  std::string begin(kTraceBegin.size(), '\0');
+  if (!S_ISREG(found.st_mode)) refuse("is no plain file");
+  if (found.st_size > 0 &&
+      (::pread(fd.get(), begin.data(), begin.size(), 0) != static_cast<ssize_t>(begin.size()) ||
+       begin != kTraceBegin))
+    refuse("is there and is no trace: it is not overwritten");
+  return fd;
+}
+
+bool write_whole(int fd, std::string_view text) {
+  if (::ftruncate(fd, 0) != 0) return false;
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
 void write_chrome_trace(const std::filesystem::path& file, std::span<const TimedAction> actions) {
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::string text(kTraceBegin);
   for (int q = 0; q < kQueues; ++q)
     text +=
         fmt::format(R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":"{}"}}}},)"
@@ -91,8 +135,8 @@ void write_chrome_trace(const std::filesystem::path& file, std::span<const Timed
         action.block);
   text.erase(text.size() - 2);  // the last comma
   text += "\n]}\n";
-  std::ofstream out(file);
-  if (!(out << text).flush())
+  const UniqueFd fd = open_trace(file);
+  if (!fd || !write_whole(fd.get(), text))
     throw Error(Fault::machine, "trace", fmt::format("'{}' cannot be written", file.string()),
                 "name a file in a directory that exists and has room");
 }

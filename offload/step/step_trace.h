@@ -34,7 +34,8 @@ struct Overlap {
 Overlap overlap_of(std::span<const TimedAction> actions);
 
 /** The trace as JSON (Trace Event Format): one process, one thread a queue, complete events in
- * microseconds from the first begin. Throws Error(machine) where it cannot be written. */
+ * microseconds from the first begin. A trace that is there is replaced. Throws Error(usage) where
+ * another file is there, or a link; Error(machine) where it cannot be written. */
 void write_chrome_trace(const std::filesystem::path& file, std::span<const TimedAction> actions);
 
 }  // namespace ferry

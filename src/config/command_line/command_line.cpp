@@ -338,6 +338,23 @@ void refuse_other_directory(const Config& config, const std::filesystem::path& r
                           "the copy; a new run begins with --model CHECKPOINT and no --resume"));
 }
 
+/** The trace was of the run's first steps, and the run may be somebody else's: a file that it names
+ * is not written. */
+void take_back_trace(CommandLine& command) {
+  if (command.config.is_set("trace") && !command.config.is_auto("trace"))
+    command.notes.push_back(
+        "the run's own trace is left out: --trace FILE makes one of what is to come");
+  command.config.forget("trace");
+}
+
+/** A preset that is a file may be somebody else's: where it has something written is said. */
+void tell_places_of_preset(CommandLine& command, const std::string& preset) {
+  if (!preset.ends_with(".toml")) return;
+  for (const char* key : {"output_dir", "trace", "token_cache", "nvme_path"})
+    if (const Origin& origin = command.config.origin(key); origin.source == Source::preset)
+      command.notes.push_back(fmt::format("{} is set by {}", key, origin.where));
+}
+
 /** Everything the user gave, the weakest first; `run_settings` of the run that is resumed, if one
  * is. */
 void read_sources(CommandLine& command,
@@ -349,8 +366,10 @@ void read_sources(CommandLine& command,
   command.notes.clear();
   if (!reader.preset.empty())
     command.head = read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
-  if (!run_settings.empty())
+  if (!run_settings.empty()) {
     command.head = read_toml_file(command.config, run_settings, Source::file);
+    take_back_trace(command);
+  }
   if (!reader.config_file.empty()) {
     const PresetHead head = read_toml_file(command.config, reader.config_file, Source::file);
     if (!head.is_empty()) command.head = head;
@@ -367,6 +386,7 @@ void read_sources(CommandLine& command,
                                           match.option->key, earlier->second, given.value));
     earlier->second = given.value;
   }
+  tell_places_of_preset(command, reader.preset);
 }
 
 /** A data file among the texts becomes the dataset. */

@@ -25,8 +25,8 @@ void make_paths_absolute(config::Config& config) {
     std::vector<std::string> all;
     for (const std::string& directory : directories)
       all.push_back(std::filesystem::absolute(directory).lexically_normal().string());
-    config.choose("nvme_path", fmt::format("{}", fmt::join(all, ",")),
-                  config.origin("nvme_path").where);
+    // It stays the user's word: what is written there depends on who named it.
+    config.respell("nvme_path", fmt::format("{}", fmt::join(all, ",")));
   }
   if (const auto file = sample_file(config); !file.empty())
     config.choose("sample_prompts", std::filesystem::absolute(file).lexically_normal().string(),
@@ -180,6 +180,7 @@ Job prepare(config::Config config, const JobRequest& request) {
   const bool trains = request.purpose == Purpose::training;
   if (trains) make_paths_absolute(config);
   HfDirectory directory = model_directory(config, request);
+  if (trains) directory.check_copyable();  // into each checkpoint
   Tokenizer tokenizer = Tokenizer::open(directory.path());
   Job job = {.config = std::move(config),
              .model = {.directory = std::move(directory),

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/error.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -101,6 +102,24 @@ TEST(ChromeTrace, IsJsonWithOneEventAnActionAndOneThreadAQueue) {
   EXPECT_EQ(events[1].at("ts"), 250000.0);
   EXPECT_EQ(events[1].at("tid"), static_cast<int>(QueueId::h2d));
   EXPECT_ANY_THROW(write_chrome_trace("/proc/no/such/file.json", {}));
+}
+
+TEST(ChromeTrace, TakesTheNameOfNoOtherFile) {
+  const auto directory = std::filesystem::path(testing::TempDir());
+  const auto file = directory / "important.txt", link = directory / "link.json";
+  std::ofstream(file) << "data\n";
+  EXPECT_THROW(write_chrome_trace(file, {}), Error);
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(file, link);
+  EXPECT_THROW(write_chrome_trace(link, {}), Error);
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  EXPECT_EQ(text, "data");
+  // A trace, and a file that somebody made for one, are taken.
+  std::ofstream(file, std::ios::trunc).flush();
+  write_chrome_trace(file, {});
+  write_chrome_trace(file, std::vector<TimedAction>{action(QueueId::compute, 0, 1)});
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(file)).at("traceEvents").back().at("ph"), "X");
 }
 
 }  // namespace
