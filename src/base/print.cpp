@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 
+#include "src/base/utf8.h"
+
 namespace ferry {
 namespace {
 
@@ -42,7 +44,7 @@ void log_only(std::string_view line) {
 void print_unlogged(std::string_view line) {
   std::lock_guard lock(mutex);
   const IgnoredPipeSignal ignored;
-  std::fputs((std::string(line) + '\n').c_str(), stderr);
+  std::fputs((escaped_lines(line) + '\n').c_str(), stderr);
   std::fflush(stderr);
 }
 
@@ -62,6 +64,10 @@ Listening::~Listening() {
 }
 
 void print(std::string_view text) {
+  print_drawn(escaped_lines(text));
+}
+
+void print_drawn(std::string_view text) {
   std::lock_guard lock(mutex);
   errno = 0;
   // Where a whole line is flushed and that fails, fwrite() of glibc gives its size all the same,

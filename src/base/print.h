@@ -1,6 +1,7 @@
 #pragma once
-// The lines a program prints while it works: lines for people to standard error and, where somebody
-// listens, to a log; results to standard output. Nothing here throws or stops: a terminal that went
+// The one way out for words: lines for people to standard error and, where somebody listens, to a
+// log; results to standard output. Names, texts and paths of others may hold what a terminal obeys:
+// all is printed by escaped_lines() (utf8.h). Nothing here throws or stops: a terminal that went
 // away, or a pipe that nobody reads any more, must not end a run. Any thread may speak.
 
 #include <functional>
@@ -27,6 +28,9 @@ class Listening {
 
 /** Text to standard output, at once. */
 void print(std::string_view text);
+/** The same for what was drawn with colours (term::Table, term::styled), and so is escaped where it
+ * is foreign. */
+void print_drawn(std::string_view text);
 /** errno of the first print() that did not arrive; 0: all did. */
 int print_failure();
 

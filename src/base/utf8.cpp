@@ -41,6 +41,17 @@ int control_at(std::string_view text, size_t i) {
   return second >= 0x80 && second <= 0x9f ? second : -1;
 }
 
+/** The last byte of U+202A to U+202E or U+2066 to U+2069, which begin or end a direction of text
+ * and so show it otherwise than it is; -1 for others. */
+int turn_at(std::string_view text, size_t i) {
+  if (!text.substr(i).starts_with("\xE2\x80") && !text.substr(i).starts_with("\xE2\x81")) return -1;
+  if (i + 2 >= text.size()) return -1;
+  const auto second = static_cast<unsigned char>(text[i + 1]);
+  const int low = ((second & 3) << 6) + (static_cast<unsigned char>(text[i + 2]) & 0x3f);
+  const bool turns = (low >= 0x2a && low <= 0x2e) || (low >= 0x66 && low <= 0x69);
+  return turns ? low : -1;
+}
+
 void append_hex(std::string& out, std::string_view prefix, unsigned byte) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   out.append(prefix);
@@ -98,21 +109,37 @@ std::optional<size_t> byte_of_character(std::string_view text, size_t place) {
   return std::nullopt;
 }
 
-std::string escaped(std::string_view text) {
+namespace {
+
+template <typename Keeps>
+std::string escaped_but(std::string_view text, Keeps keeps) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
     const size_t n_bytes = sequence_length(text, i);
     const int control = n_bytes == 0 ? -1 : control_at(text, i);
+    const int turn = n_bytes == 0 ? -1 : turn_at(text, i);
     if (n_bytes == 0)
       append_hex(out, "\\x", static_cast<unsigned char>(text[i]));
-    else if (control >= 0)
+    else if (control >= 0 && !keeps(text[i]))
       append_control(out, control);
+    else if (turn >= 0)
+      append_hex(out, "\\u20", static_cast<unsigned>(turn));
     else
       out.append(text.substr(i, n_bytes));
     i += n_bytes == 0 ? 1 : n_bytes;
   }
   return out;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  return escaped_but(text, [](char) { return false; });
+}
+
+std::string escaped_lines(std::string_view text) {
+  return escaped_but(text, [](char c) { return c == '\n' || c == '\t'; });
 }
 
 }  // namespace ferry

@@ -25,8 +25,11 @@ size_t count_characters(std::string_view text);
 /** Offset of the code point at that place, from 0; the end has a place, too. Nothing past it. */
 std::optional<size_t> byte_of_character(std::string_view text, size_t place);
 
-/** The text fit for a line of a terminal or log: control characters as \n, \x1b, \u009b, bytes that
- * are not UTF-8 as \xff, all else as it is. For reading, not for turning back. */
+/** The text fit for a line of a terminal or log: control characters as \n, \x1b, \u009b, those that
+ * turn the direction of text as \u202e, bytes that are not UTF-8 as \xff, all else as it is. For
+ * reading, not for turning back. */
 std::string escaped(std::string_view text);
+/** The same for text of several lines: newlines and tabs stay. */
+std::string escaped_lines(std::string_view text);
 
 }  // namespace ferry

@@ -11,6 +11,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
+#include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/preset_shown.h"
 #include "src/config/config.h"
@@ -141,7 +142,7 @@ void list_names(const Filter& filter) {
     for (const Entry& entry : entries(filter))
       presets.push_back(entry.preset);
   for (const config::Preset& preset : presets)
-    if (preset.name.find('\n') == std::string::npos) fmt::print("{}\n", preset.name);
+    if (preset.name.find('\n') == std::string::npos) ferry::print(fmt::format("{}\n", preset.name));
 }
 
 /** The tables of the manual page, for scripts/renew_presets. */
@@ -153,8 +154,8 @@ void print_markdown() {
 void show(const std::string& name, bool wants_json) {
   const PresetFacts facts = service::read_preset(config::find_preset(name));
   if (wants_json) return print_json(shown_json(facts));
-  fmt::print(stderr, "# {}\n", facts.preset.file.string());
-  fmt::print("{}\n{}", read_text_file(facts.preset.file), shown_text(facts));
+  log_line(fmt::format("# {}", facts.preset.file.string()));
+  ferry::print(fmt::format("{}\n{}", read_text_file(facts.preset.file), shown_text(facts)));
 }
 
 void copy(const std::string& name, const std::filesystem::path& given) {
@@ -175,7 +176,7 @@ void copy(const std::string& name, const std::filesystem::path& given) {
   const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (std::fclose(file) != 0 || !is_written)
     refuse(Fault::machine, std::strerror(errno), "is the disk full?");
-  fmt::print(stderr, "{}: use it with ferry train --config {}\n", preset.name, to.string());
+  log_line(fmt::format("{}: use it with ferry train --config {}", preset.name, to.string()));
 }
 
 struct Request {

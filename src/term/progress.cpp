@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/print.h"
+#include "src/base/utf8.h"
 #include "src/term/table.h"
 
 namespace ferry::term {
@@ -195,7 +196,7 @@ void Progress::log_line(std::string_view line) {
 void Progress::show(std::string_view lines) {
   const bool was_open = is_open_;
   clear();
-  std::fputs((std::string(lines) + '\n').c_str(), out_);
+  std::fputs((escaped_lines(lines) + '\n').c_str(), out_);
   if (was_open) draw(Clock::now());
   std::fflush(out_);
 }

@@ -70,6 +70,15 @@ TEST(Utf8, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(escaped("caf\xe9 \xe2\x82"), "caf\\xe9 \\xe2\\x82");
 }
 
+TEST(Utf8, EscapesWhatTurnsTheDirectionOfText) {
+  EXPECT_EQ(escaped("a\xe2\x80\xaetxt.exe"), "a\\u202etxt.exe");
+  EXPECT_EQ(escaped("\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9"), "\\u202a\\u2066\\u2069");
+  // Neighbours of them, which turn nothing.
+  EXPECT_EQ(escaped("\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x82\xaa"),
+            "\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x82\xaa");
+  EXPECT_EQ(escaped_lines("a\tb\n\x1b[31mc\r"), "a\tb\n\\x1b[31mc\\r");
+}
+
 TEST(Error, EscapesTheDataItQuotes) {
   const Error error(Fault::data, "data.read", "the label 'a\x1b]0;b\x07' of 'caf\xe9'",
                     "see 'c\n'");

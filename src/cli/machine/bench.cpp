@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/bench_disk.h"
 #include "src/cli/machine/profile_tables.h"
@@ -150,10 +151,10 @@ fs::path write_card(const MachineProfile& measured, const fs::path& output) {
 
 void print_skipped(const Measured& measured, const std::string& part) {
   for (const std::string& line : measured.skipped)
-    fmt::print(stderr, "left out: {}\n", line);
+    log_line(fmt::format("left out: {}", line));
   const bool is_of_gpu = part == "copy" || part == "gpu";
   if (is_of_gpu && !measured.profile->gpu)
-    fmt::print(stderr, "left out: there is no usable GPU ({})\n", measured.gpu_trouble);
+    log_line(fmt::format("left out: there is no usable GPU ({})", measured.gpu_trouble));
 }
 
 ordered_json json_of(const Measured& measured, const std::string& part) {
@@ -233,7 +234,7 @@ int run_bench(Arguments arguments) {
     if (request.wants_json)
       fmt::print("{}\n", ordered_json({{"file", file.string()}}).dump());
     else
-      fmt::print("{}\n", file.string());
+      ferry::print(fmt::format("{}\n", file.string()));
     return 0;
   }
   if (request.wants_json) {

@@ -9,6 +9,7 @@
 #include "offload/nvme/stripes.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/plan/nvme.h"
 #include "src/service/machine/disk_bench.h"
 #include "src/service/machine/measured.h"
@@ -155,8 +156,8 @@ ordered_json json_of(const DiskBench& bench, const DiskBenchOptions& options) {
 
 void print_table(const DiskBench& bench, const DiskBenchOptions& options) {
   using term::Align;
-  fmt::print("{}\n{} in a request, {} under way, by {}\n", directories_of(options),
-             format_bytes(options.request_bytes), options.depth, bench.transport);
+  ferry::print(fmt::format("{}\n{} in a request, {} under way, by {}\n", directories_of(options),
+                           format_bytes(options.request_bytes), options.depth, bench.transport));
   term::Table table({{"pattern"},
                      {"GB/s", Align::right},
                      {"of turns", Align::right},
@@ -175,7 +176,8 @@ void print_table(const DiskBench& bench, const DiskBenchOptions& options) {
   }
   fmt::print("{}a flush after writes takes {:.1f} ms\n", table.text(term::detect_terminal(1)),
              bench.flush_s * 1e3);
-  if (!bench.why_no_fio.empty()) fmt::print(stderr, "without a comparison: {}\n", bench.why_no_fio);
+  if (!bench.why_no_fio.empty())
+    log_line(fmt::format("without a comparison: {}", bench.why_no_fio));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
+#include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/profile_tables.h"
 #include "src/config/models/models.h"
@@ -127,11 +128,11 @@ void print_models(const std::vector<config::ModelPlace>& places) {
   for (const config::ModelPlace& place : places) {
     const bool is_unset = place.path.empty() && place.name.starts_with('$');
     const bool says_path = !place.path.empty() && place.path != "models";
-    fmt::print("  {}{}: {}\n", place.name,
-               says_path ? fmt::format(" ({})", place.path.string()) : "",
-               is_unset               ? "not set"
-               : place.models.empty() ? "none"
-                                      : text_of(place));
+    ferry::print(fmt::format("  {}{}: {}\n", place.name,
+                             says_path ? fmt::format(" ({})", place.path.string()) : "",
+                             is_unset               ? "not set"
+                             : place.models.empty() ? "none"
+                                                    : text_of(place)));
   }
 }
 
@@ -186,14 +187,15 @@ void print_facts(const Facts& facts, const term::Terminal& terminal) {
 /** Where the figures are from, and which are missing. */
 void print_measuring(const Facts& facts, const Measured& measured) {
   if (!facts.profile) return;
-  fmt::print("\nfigures: {}", facts.profile->source);
+  ferry::print(fmt::format("\nfigures: {}", facts.profile->source));
   if (measured.profile) {
     fmt::print(" in {:.0f} s", measured.seconds);
-    if (facts.store_trouble.empty()) fmt::print(", kept in {}", machine_profile_path().string());
+    if (facts.store_trouble.empty())
+      ferry::print(fmt::format(", kept in {}", machine_profile_path().string()));
   }
   fmt::print("\n");
   for (const std::string& line : measured.skipped)
-    fmt::print("left out: {}\n", line);
+    ferry::print(fmt::format("left out: {}\n", line));
 }
 
 void print_findings(const std::vector<Finding>& findings,
@@ -206,7 +208,7 @@ void print_findings(const std::vector<Finding>& findings,
     fmt::print("{} {}\n",
                term::styled(severity, kStyles[static_cast<int>(finding.severity)], terminal),
                finding.what);
-    if (!finding.cure.empty()) fmt::print("    {}\n", finding.cure);
+    if (!finding.cure.empty()) ferry::print(fmt::format("    {}\n", finding.cure));
   }
   fmt::print("{}\n", usable ? "Ferry can train here."
                             : "Ferry cannot train here until the errors are mended.");

@@ -31,10 +31,10 @@ void print_reserve(const PlanRequest& request) {
                                                          format_bytes(request.host_reserved_bytes),
                                                          format_bytes(request.gpu_reserved_bytes))
                                            : format_bytes(request.host_reserved_bytes);
-  fmt::print(
+  ferry::print(fmt::format(
       "Beside this, {} are kept for the process, its libraries and the dataset: assumed, not "
       "measured on that machine. `ferry doctor` measures them.\n\n",
-      kept);
+      kept));
 }
 
 /** The store of a run's states, weights and gradients, with all copies. */
@@ -56,12 +56,12 @@ std::vector<std::string> nvme_row(const service::PlannedNvme& nvme) {
 void print_wear(const service::PlannedNvme& nvme, bool is_verbose) {
   const std::string text = wear_text(nvme.need, nvme.life);
   if (text.empty()) return;
-  fmt::print("{}\n", text);
+  ferry::print(fmt::format("{}\n", text));
   if (is_verbose && !nvme.life)
     fmt::print("How long the drive lasts is not known: give nvme_endurance.\n");
   if (nvme.budget_bytes)  // the drives are here
     for (const auto& [name, health] : service::read_drive_wear(nvme.settings.directories).drives)
-      fmt::print("{}.\n", health_text(name, health));
+      ferry::print(fmt::format("{}.\n", health_text(name, health)));
   fmt::print("\n");
   if (const std::string warning = wear_warning(nvme.life); !warning.empty())
     log_line("warning: " + warning);
@@ -77,12 +77,12 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
   const int bar_width = term::bar_width(terminal);
   const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
   const bool is_frozen = model.n_trainable_params() < model.n_params();
-  fmt::print(
+  ferry::print(fmt::format(
       "{} of {:.1f} M parameters{} in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
       model.family, millions(model.n_params()),
       is_frozen ? fmt::format(" ({:.1f} M trained)", millions(model.n_trainable_params())) : "",
       model.blocks.size(), name_of(model.compute), request.max_length, answer.machine.name,
-      answer.refusal ? fmt::format("Does not fit. The nearest: {}", plan.why) : plan.why);
+      answer.refusal ? fmt::format("Does not fit. The nearest: {}", plan.why) : plan.why));
   const std::vector<PlanRow> rows = rows_of(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});

@@ -1,4 +1,5 @@
 #include "src/cli/plan/plan_time.h"
+#include "src/base/print.h"
 
 #include <fmt/format.h>
 
@@ -71,14 +72,14 @@ void print_plan_time(const service::PlanAnswer& answer,
         "all "
         "else is said of the higher one.\n",
         request.machine->name);
-  fmt::print("Figures of the machine: {}.\n", request.machine->source);
+  ferry::print(fmt::format("Figures of the machine: {}.\n", request.machine->source));
   const std::vector<std::string>& assumptions = request.machine->assumptions;
   if (!assumptions.empty() && !is_verbose)
     fmt::print("They rest on {} assumption{}; --verbose says which.\n", assumptions.size(),
                assumptions.size() == 1 ? "" : "s");
   if (is_verbose)
     for (const std::string& assumption : assumptions)
-      fmt::print("  assumed: {}\n", assumption);
+      ferry::print(fmt::format("  assumed: {}\n", assumption));
   fmt::print("\n");
 }
 

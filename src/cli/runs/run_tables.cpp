@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/bytes.h"
+#include "src/base/print.h"
 #include "src/config/paths.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/index/run_list.h"
@@ -130,7 +131,8 @@ void list_runs(const fs::path& directory, bool wants_json) {
   }
   if (wants_json) return print_run_json(json);
   if (found.empty())
-    return fmt::print("no runs {}\n", directory.empty() ? "are known" : "in " + directory.string());
+    return print(
+        fmt::format("no runs {}\n", directory.empty() ? "are known" : "in " + directory.string()));
   const term::Terminal terminal = term::detect_terminal(1);
   for (const std::string& place : places) {
     if (places.size() > 1)
@@ -181,15 +183,15 @@ void show_run(const fs::path& path, bool wants_json) {
   table.add_row({"directory", run.path.string()});
   fmt::print("{}", table.text(term::detect_terminal(1)));
   if (run.phase() == "lost")
-    fmt::print(
+    ferry::print(fmt::format(
         "its process is gone (killed, or out of host memory); continue with: ferry train "
         "--resume '{}'\n",
-        path.string());
+        path.string()));
   if (run.phase() == "unstarted")
-    fmt::print(
+    ferry::print(fmt::format(
         "it was ended before its first step (Ctrl-C, or killed); begin it with: ferry train "
         "--resume '{}'\n",
-        path.string());
+        path.string()));
 }
 
 }  // namespace ferry::cli

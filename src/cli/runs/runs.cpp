@@ -126,18 +126,19 @@ void compare(const fs::path& a, const fs::path& b, bool wants_json) {
 
 void check(const fs::path& run) {
   const auto all = runs::complete_checkpoints(run);
-  if (all.empty()) fmt::print("{} has no complete checkpoint\n", run.string());
+  if (all.empty()) ferry::print(fmt::format("{} has no complete checkpoint\n", run.string()));
   for (const runs::Checkpoint& checkpoint : all) {
     const bool is_there = runs::check_checkpoint(checkpoint.path);
-    fmt::print("{}: {}\n", checkpoint.path.string(),
-               is_there ? "intact" : "removed by its run meanwhile");
+    ferry::print(fmt::format("{}: {}\n", checkpoint.path.string(),
+                             is_there ? "intact" : "removed by its run meanwhile"));
   }
   const fs::path settings = run / "config.toml";
   switch (runs::check_settings_file(run)) {
     case runs::SettingsState::as_written:
-      return fmt::print("{}: intact\n", settings.string());
+      return ferry::print(fmt::format("{}: intact\n", settings.string()));
     case runs::SettingsState::unchecked:
-      return fmt::print("{}: an older Ferry wrote it, without a checksum\n", settings.string());
+      return print(
+          fmt::format("{}: an older Ferry wrote it, without a checksum\n", settings.string()));
     case runs::SettingsState::changed:
       throw Error(
           Fault::data, "runs.check",
@@ -151,7 +152,7 @@ void report(const fs::path& run, const fs::path& output) {
   log_line(
       "settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
       "left out, paths shortened: look through it before you send it");
-  fmt::print("{}\n", written.string());
+  ferry::print(fmt::format("{}\n", written.string()));
 }
 
 /** The run's own error keeps its code ("[config.value] ..."); another answer has none. */
@@ -167,7 +168,7 @@ void ask(const fs::path& run, const nlohmann::json& question) {
   const fs::path socket = service::control_socket_of(run, runs::read_run(run));
   const runs::ControlAnswer answer = runs::ask_run(socket, question);
   if (!answer.is_done) throw refusal_of(answer.text);
-  fmt::print("{}\n", answer.text);
+  ferry::print(fmt::format("{}\n", answer.text));
 }
 
 struct RunsVerb {

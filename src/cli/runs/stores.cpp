@@ -47,8 +47,8 @@ void print_stores(const std::vector<FoundStore>& stores) {
 
 /** Asks for --yes, or says what was done. */
 void tell(bool is_sure, const fs::path& path, std::string_view what, int64_t n_bytes) {
-  print(fmt::format("{}: {} {}{}\n", path.string(), format_bytes(n_bytes), what,
-                    is_sure ? ", removed" : ""));
+  ferry::print(fmt::format("{}: {} {}{}\n", path.string(), format_bytes(n_bytes), what,
+                           is_sure ? ", removed" : ""));
 }
 
 void delete_file(const fs::path& file, bool is_sure) {
@@ -82,8 +82,8 @@ void delete_run(const fs::path& run, bool is_sure) {
   for (const fs::path& file : remains.store_files)
     tell(is_sure, file, "of states, all files of the run together", remains.store_bytes);
   for (const fs::path& file : remains.unproved_files)
-    print(fmt::format("{}: stays, for it does not say that it is of this run's states\n",
-                      file.string()));
+    ferry::print(fmt::format("{}: stays, for it does not say that it is of this run's states\n",
+                             file.string()));
 }
 
 }  // namespace

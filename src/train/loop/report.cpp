@@ -25,7 +25,7 @@ namespace {
  * of the data go to neither through here: a log is sent along. */
 template <typename TextFor>
 void tell(const term::Terminal& terminal, TextFor text_for) {
-  print(text_for(terminal));
+  print_drawn(text_for(terminal));
   log_only(text_for(term::Terminal{.has_utf8 = true}));
 }
 void tell(const std::string& text) {
@@ -149,7 +149,7 @@ void print_expected(const Promise& promise) {
 
 void print_metrics(const Evaluation& evaluation, const Task& task, const term::Terminal& terminal) {
   if (!evaluation.confusion.empty())
-    print(
+    print_drawn(
         term::draw_confusion_matrix(task.scheme().labels.names(), evaluation.confusion, terminal));
   tell(fmt::format("eval_loss: {:.4f}\n", evaluation.loss));
   for (const auto& [name, value] : evaluation.metrics)
@@ -215,7 +215,7 @@ void print_end(const TrainingResult& result,
                const term::Terminal& terminal) {
   constexpr size_t kFewest_values = 10;  // fewer are a line of their own, not a curve
   if (result.losses.size() >= kFewest_values)
-    print(
+    print_drawn(
         fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
   if (job.data.eval.size() > 0) {
     print_metrics(result.evaluation, *job.data.task, terminal);
