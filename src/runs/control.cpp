@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/json_reader.h"
-#include "src/files/crc32c.h"
+#include "src/runs/control_client.h"
 #include "src/runs/control_socket.h"
 
 namespace ferry::runs {
@@ -41,11 +41,7 @@ fs::path private_directory() {
 
 /** Short, since a socket's path may have 107 bytes, and different for runs of one name. */
 fs::path socket_path(const fs::path& run) {
-  std::error_code error;
-  const std::string whole = fs::weakly_canonical(run, error).string();
-  const std::string name = fs::path(whole).filename().string().substr(0, 40);
-  return private_directory() /
-         fmt::format("{}-{:08x}", name, crc32c(std::as_bytes(std::span(whole))));
+  return private_directory() / control_socket_name(run);
 }
 
 /** Up to the end of the line, or nothing where it is not there in time. */

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "src/base/json_reader.h"
+#include "src/files/crc32c.h"
 #include "src/runs/control_socket.h"
 
 namespace ferry::runs {
@@ -81,7 +85,7 @@ void ControlCall::connect() {
   const sockaddr_un address = address_of(socket_);
   if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     is_connected_ = true;
-    return write();
+    return check_peer() ? write() : void();
   }
   if (errno == EINTR) return;
   if (errno != EAGAIN)
@@ -91,6 +95,18 @@ void ControlCall::connect() {
   if (Clock::now() - begun_ >= kConnects)
     fail(fmt::format("the run at '{}' takes no more questions", socket_.string()),
          "is its process stopped (Ctrl-Z, SIGSTOP)? `kill -CONT PID` lets it go on");
+}
+
+/** The run trains under the name of who started it. */
+bool ControlCall::check_peer() {
+  ucred peer{};
+  socklen_t n_bytes = sizeof peer;
+  const bool is_known = ::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) == 0;
+  if (is_known && (peer.uid == ::geteuid() || ::geteuid() == 0)) return true;
+  fail(
+      fmt::format("a process of another user listens at '{}': it is not the run", socket_.string()),
+      "does run.json come from somebody else?");
+  return false;
 }
 
 void ControlCall::write() {
@@ -136,6 +152,27 @@ void ControlCall::look_at_listener() {
     fail(fmt::format("the run does not answer: its process {} is stopped (Ctrl-Z, SIGSTOP)",
                      listener.pid),
          fmt::format("`kill -CONT {}` lets it go on; it then does what was asked", listener.pid));
+}
+
+std::string control_socket_name(const fs::path& run) {
+  std::error_code error;
+  const std::string whole = fs::weakly_canonical(run, error).string();
+  constexpr size_t kName_bytes_max = 40;
+  return fmt::format("{}-{:08x}", fs::path(whole).filename().string().substr(0, kName_bytes_max),
+                     crc32c(std::as_bytes(std::span(whole))));
+}
+
+void check_control_socket(const fs::path& run, const fs::path& socket) {
+  struct stat found {};
+  const bool is_private = ::lstat(socket.parent_path().c_str(), &found) == 0 &&
+                          S_ISDIR(found.st_mode) && (found.st_mode & 077) == 0 &&
+                          (found.st_uid == ::geteuid() || ::geteuid() == 0);
+  if (socket.is_absolute() && socket.filename() == control_socket_name(run) && is_private) return;
+  throw Error(Fault::machine, "runs.control",
+              fmt::format("'{}', which run.json of '{}' names, is not the socket of this run",
+                          socket.string(), run.string()),
+              "was the run's directory moved or copied, or does it come from somebody else? "
+              "`kill -INT PID` asks its process to save and leave");
 }
 
 ControlAnswer ask_run(const fs::path& socket, const nlohmann::json& question) {

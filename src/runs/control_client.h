@@ -31,8 +31,8 @@ class ControlCall {
 
   bool is_over() const { return answer_ || trouble_; }
   const std::optional<ControlAnswer>& answer() const { return answer_; }
-  /** Error(machine) where nobody listens, the run ended before it answered, or its process is
-   * stopped (SIGSTOP, a debugger, a terminal's Ctrl-Z). */
+  /** Error(machine) where nobody listens, or another user's process does; where the run ended
+   * before it answered, or its process is stopped (SIGSTOP, a debugger, a terminal's Ctrl-Z). */
   const std::optional<Error>& trouble() const { return trouble_; }
 
   /** -1: there is nothing to watch. */
@@ -47,6 +47,7 @@ class ControlCall {
   void write();
   void read();
   void look_at_listener();
+  bool check_peer();
   void fail(std::string_view what, std::string_view hint);
 
   std::filesystem::path socket_;
@@ -58,6 +59,12 @@ class ControlCall {
   std::optional<ControlAnswer> answer_;
   std::optional<Error> trouble_;
 };
+
+/** The name of a run's socket, in the directory that its process chose. */
+std::string control_socket_name(const std::filesystem::path& run);
+/** Throws Error(machine) where `socket`, which the run's run.json names, is not the run's: of
+ * another name, or in a directory that others may enter. A run.json may come from somebody else. */
+void check_control_socket(const std::filesystem::path& run, const std::filesystem::path& socket);
 
 /** Asks the run that listens at `socket` and waits for its answer; throws the trouble. */
 ControlAnswer ask_run(const std::filesystem::path& socket, const nlohmann::json& question);

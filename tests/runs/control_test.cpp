@@ -165,5 +165,28 @@ TEST_F(ControlSocket, ARunThatIsStoppedIsNotWaitedFor) {
   ::waitpid(child, nullptr, 0);
 }
 
+/** run.json names the socket, and may be somebody else's. */
+TEST_F(ControlSocket, IsTheRunsOwn) {
+  const std::filesystem::path run = directory_ / "run";
+  std::filesystem::create_directory(run);
+  ControlServer server(run);
+  check_control_socket(run, server.path());
+  const auto is_refused = [&](const std::filesystem::path& socket) {
+    const std::string what =
+        test::error_of([&] { check_control_socket(run, socket); }, Fault::machine);
+    return what.find("is not the socket of this run") != std::string::npos;
+  };
+  const std::filesystem::path name = server.path().filename();
+  EXPECT_TRUE(is_refused(server.path().parent_path() / "evil.sock"));
+  EXPECT_TRUE(is_refused(directory_ / "evil.sock"));
+  EXPECT_TRUE(is_refused(name));
+  std::filesystem::create_directory(directory_ / "open");
+  std::filesystem::permissions(directory_ / "open", std::filesystem::perms::all);
+  EXPECT_TRUE(is_refused(directory_ / "open" / name)) << "others may put a socket there";
+  std::filesystem::create_directory_symlink(server.path().parent_path(), directory_ / "link");
+  EXPECT_TRUE(is_refused(directory_ / "link" / name));
+  EXPECT_TRUE(is_refused({}));
+}
+
 }  // namespace
 }  // namespace ferry::runs

@@ -44,6 +44,7 @@ fs::path control_socket_of(const fs::path& run, const nlohmann::ordered_json& re
     throw Error(Fault::machine, "runs.control",
                 fmt::format("'{}' has no control socket yet", run.string()),
                 "try again once it trains; it obeys SIGINT (save and leave) meanwhile");
+  runs::check_control_socket(run, socket->get<std::string>());
   return socket->get<std::string>();
 }
 
