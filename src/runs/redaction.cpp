@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
+
+#include "src/base/utf8.h"
 
 namespace ferry::runs {
 namespace {
@@ -27,8 +30,12 @@ struct Patterns {
   std::regex followed{
       R"((--[\w-]*(?:token|secret|password|passwd|key)\s+|bearer\s+)("[^"]*"?|'[^']*'?|\S+))",
       kFlags};
-  /** `sample_prompts = "..."`, `--sample-prompts '...'`: texts of the user's, however quoted. */
-  std::regex prompts{R"((sample[_-]prompts\b).*?(?= --|$))", kFlags};
+  /** `sample_prompts = "..."`, `--sample-prompts '...'`, `stop = [...]`: texts of the user's,
+   * however quoted. */
+  std::regex prompts{
+      R"((sample[_-]prompts\b|label[_-]names\b|--stop\b|\bstop(?= was\b|\s*=))(?:'[^']*'|"[^"]*"|(?! --).)*)",
+      kFlags};
+  std::regex text_name{R"(sample[_-]prompts|label[_-]names|stop)", kFlags};
   std::regex user_in_url{R"((://)[^/\s@]+@)", kFlags};
   std::regex secret_name{
       R"(.*(token|secret|password|passwd|passphrase|credentials?|apikey|[_-]key)$)", kFlags};
@@ -55,6 +62,11 @@ std::string replaced(const std::string& text, const std::regex& pattern, Make ma
   return out.append(end, text.cend());
 }
 
+/** Quoted: a path may have blanks in it then. */
+bool is_quoted_path(const std::string& text) {
+  return text.find('/') != text.npos && text.find("://") == text.npos;
+}
+
 /** Absolute, or one word with a slash in it. */
 bool is_path(const std::string& text) {
   if (text.starts_with('/') || text.starts_with("~/")) return true;
@@ -63,6 +75,16 @@ bool is_path(const std::string& text) {
 }
 
 }  // namespace
+
+Redaction::Redaction(std::string home, const std::vector<std::string>& paths)
+    : home_(std::move(home)) {
+  for (const std::string& path : paths)
+    for (std::filesystem::path at = path;
+         at.string().find('/') != std::string::npos && at != at.root_path() && at.string() != home_;
+         at = at.parent_path())
+      if (at.has_filename()) paths_.push_back(at.string());
+  std::ranges::sort(paths_, std::ranges::greater(), &std::string::size);
+}
 
 std::string Redaction::shortened(const std::string& path) const {
   std::filesystem::path given(path);
@@ -74,6 +96,13 @@ std::string Redaction::shortened(const std::string& path) const {
 
 std::string Redaction::line(std::string line) const {
   if (line.size() > kRedactedLine_bytes_max) line.resize(kRedactedLine_bytes_max);
+  for (const std::string& path : paths_)
+    for (size_t at = 0; (at = line.find(path, at)) != line.npos;) {
+      const bool goes_on = at + path.size() < line.size() && line[at + path.size()] == '/';
+      const std::string instead = goes_on ? "..." : shortened(path);
+      line.replace(at, path.size(), instead);
+      at += instead.size();
+    }
   line = std::regex_replace(line, patterns().tokens, "***");
   line = std::regex_replace(line, patterns().named, "$1***");
   line = std::regex_replace(line, patterns().followed, "$1***");
@@ -81,7 +110,7 @@ std::string Redaction::line(std::string line) const {
   line = std::regex_replace(line, patterns().user_in_url, "$1***@");
   line = replaced(line, patterns().quoted, [this](const std::smatch& match) {
     const std::string inside = match[2].str();
-    if (is_path(inside)) return match[1].str() + shortened(inside) + match[3].str();
+    if (is_quoted_path(inside)) return match[1].str() + shortened(inside) + match[3].str();
     return inside.size() > kQuoted_bytes_max ? match[1].str() + "..." + match[3].str()
                                              : match[0].str();
   });
@@ -98,7 +127,7 @@ std::string Redaction::text(std::string_view text) const {
   std::string out;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    out += line(std::string(text.substr(begin, end - begin)));
+    out += escaped(line(std::string(text.substr(begin, end - begin))));
     if (end < text.size()) out += '\n';
     begin = end + 1;
   }
@@ -116,6 +145,8 @@ void Redaction::clean(nlohmann::ordered_json& value) const {
     for (auto& [key, member] : value.items())
       if (std::regex_match(key, patterns().secret_name) && !member.is_number())
         member = "***";
+      else if (std::regex_match(key, patterns().text_name))
+        member = "...";
       else
         clean(member);
   }

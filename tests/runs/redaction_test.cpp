@@ -45,6 +45,30 @@ TEST(Redaction, PromptsGo) {
             "ferry train --sample-prompts ... --lr 1");
 }
 
+TEST(Redaction, PathsWithBlanksGo) {
+  const Redaction redaction("/home/anna", {"/data/Jane Doe/aids list.jsonl", "Jane Doe/model"});
+  for (const char* text :
+       {"ferry train --model 'Jane Doe/model' --dataset 'Jane Doe/patients/list.jsonl'",
+        "read /data/Jane Doe/aids list.jsonl: 80 texts", "model: Jane Doe/model",
+        "under /data/Jane Doe/runs"})
+    EXPECT_EQ(redaction.text(text).find("Doe/"), std::string::npos) << redaction.text(text);
+  EXPECT_EQ(redaction.text("model: Jane Doe/model"), "model: .../model");
+}
+
+TEST(Redaction, TextsThatEndAnAnswerGo) {
+  for (const char* text : {"stop = [\"S3CRET\"]", "ferry train --stop 'S3CRET -- x' --lr 1",
+                           "2026-11-26T10:00:00Z stop was S3CRET, and is x from step 3 on"})
+    EXPECT_EQ(kRedaction.text(text).find("S3CRET"), std::string::npos) << kRedaction.text(text);
+  EXPECT_EQ(kRedaction.text("the run may stop here"), "the run may stop here");
+  nlohmann::ordered_json value = {{"stop", {"S3CRET"}}, {"steps", 3}};
+  kRedaction.clean(value);
+  EXPECT_EQ(value.dump(), R"({"stop":"...","steps":3})");
+}
+
+TEST(Redaction, ControlCharactersAreSpelledOut) {
+  EXPECT_EQ(kRedaction.text("why: \x1b]0;x\x07\nnext"), "why: \\x1b]0;x\\x07\nnext");
+}
+
 TEST(Redaction, OrdinaryLinesStay) {
   for (const char* line :
        {"step 5: loss 0.4213  lr 3.00e-05  grad 1.20", "max_length = 512", "12 tokens/s",

@@ -10,6 +10,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
+#include "src/config/config.h"
 #include "src/config/paths.h"
 #include "src/files/mapped_file.h"
 #include "src/files/zip_file.h"
@@ -28,9 +29,16 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kLines_max = 2000, kTail_bytes_max = 4 * kMiB;
 
+/** A link could lead to any file of the user, and the report is sent to others. */
+bool is_link(const fs::path& file) {
+  std::error_code error;
+  return fs::is_symlink(fs::symlink_status(file, error));
+}
+
 /** The last lines of a file, whole ones; of one that cannot be read, why. */
 std::string tail_of(const fs::path& file) {
   std::error_code error;
+  if (is_link(file)) return fmt::format("({} is a link: left out)\n", file.filename().string());
   std::ifstream stream;
   // Opening a pipe would wait for its writer.
   if (fs::is_regular_file(file, error)) stream.open(file, std::ios::binary | std::ios::ate);
@@ -122,6 +130,28 @@ std::string plan_text(const fs::path& run, const ordered_json& record) {
   return out;
 }
 
+/** All that the run's files name as paths: blanks in them would hide that from who looks at text.
+ */
+std::vector<std::string> paths_named_in(const fs::path& run, const ordered_json& record) {
+  std::error_code error;
+  std::vector<std::string> paths = {fs::absolute(run, error).lexically_normal().string()};
+  for (const char* key : {"model", "dataset"})
+    if (record.is_object() && record.contains(key) && record[key].is_string())
+      paths.push_back(record[key].get<std::string>());
+  if (is_link(run / "config.toml")) return paths;
+  try {
+    config::Config settings;
+    config::read_toml_file(settings, run / "config.toml", config::Source::file);
+    for (const config::Option& option : config::option_table())
+      if (option.type == config::Type::path)
+        paths.push_back(settings.maybe_text(option.key).value_or(""));
+    for (const std::string& directory : settings.list("nvme_path"))
+      paths.push_back(directory);
+  } catch (const Error&) {  // damaged: what is quoted in it is known as a path all the same
+  }
+  return paths;
+}
+
 fs::path free_name(const fs::path& run) {
   const std::string stem = "ferry-report-" + fs::absolute(run).filename().string();
   std::error_code error;
@@ -134,12 +164,13 @@ fs::path free_name(const fs::path& run) {
 }  // namespace
 
 fs::path write_run_report(const fs::path& run, const fs::path& output) {
-  const runs::Redaction redaction(config::environment_variable("HOME"));
   ordered_json record;
   try {
-    record = *runs::summarise(run).record;
+    if (!is_link(run / "run.json")) record = *runs::summarise(run).record;
   } catch (const Error&) {  // damaged: it goes as text
   }
+  const runs::Redaction redaction(config::environment_variable("HOME"),
+                                  paths_named_in(run, record));
   ordered_json machine = machine_report();
   redaction.clean(machine);
   const std::string plan = redaction.text(plan_text(run, record));
