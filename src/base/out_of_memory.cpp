@@ -1,8 +1,11 @@
 #include "src/base/out_of_memory.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <string>
 #include <string_view>
@@ -32,7 +35,32 @@ void give_reserve_free() {
   throw std::bad_alloc();
 }
 
+std::terminate_handler before = nullptr;
+
+/** Nothing here needs memory. */
+void end_without_memory() {
+  try {
+    if (const auto current = std::current_exception()) std::rethrow_exception(current);
+  } catch (const std::exception& e) {
+    if (dynamic_cast<const Error*>(&e) || !says_no_memory(e)) {
+      if (before) before();
+      std::abort();
+    }
+    for (std::string_view part : {std::string_view("ferry: [memory.host] host memory ran out - "),
+                                  std::string_view(kNoMemoryHint), std::string_view("\n")})
+      [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, part.data(), part.size());
+    std::_Exit(static_cast<int>(Fault::does_not_fit));
+  } catch (...) {
+  }
+  if (before) before();
+  std::abort();
+}
+
 }  // namespace
+
+void end_on_lost_memory() {
+  before = std::set_terminate(end_without_memory);
+}
 
 void keep_memory_reserve() {
   constexpr size_t kReserve_bytes = 1 << 20;

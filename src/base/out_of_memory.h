@@ -19,6 +19,11 @@ std::optional<Error> out_of_memory(const std::exception& e);
  * is there stays. Any thread may call it. */
 void keep_memory_reserve();
 
+/** An exception that nobody can catch (in a thread, a destructor, before main) and that says so
+ * ends the process with the message and the exit code of does_not_fit, in place of an abort. Others
+ * abort as before. Called first in main. */
+void end_on_lost_memory();
+
 /** The hint for callers that know at once that memory ran out. */
 inline constexpr const char* kNoMemoryHint =
     "end other programs, or raise the limit on memory (of the container or service, ulimit -d, "

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/utf8.h"
 #include "src/cli/commands.h"
 #include "src/files/lost_pages.h"
+#include "src/files/write/owned_file.h"
 #include "src/term/terminal.h"
 
 namespace {
@@ -31,7 +34,7 @@ int run(const std::vector<std::string>& words) {
 int report(std::string_view message, int exit_code) {
   using namespace ferry::term;
   const Terminal terminal = detect_terminal(2);
-  fmt::print(stderr, "{} {}\n", styled("ferry:", Style::red, terminal), message);
+  fmt::print(stderr, "{} {}\n", styled("ferry:", Style::red, terminal), ferry::escaped(message));
   return exit_code;
 }
 
@@ -40,13 +43,18 @@ int report(std::string_view message, int exit_code) {
 int main(int argc, char** argv) {
   constexpr int kMachine = static_cast<int>(ferry::Fault::machine);
   ferry::end_on_lost_pages();
+  ferry::end_on_lost_memory();
+  ferry::keep_memory_reserve();
+  ferry::keep_others_out();
   int exit_code = 0;
   try {
     exit_code = run({argv + 1, argv + argc});
   } catch (const ferry::Error& error) {
     return report(error.what(), error.exit_code());
   } catch (const std::exception& error) {  // a file system that fails, no memory
-    return report(error.what(), kMachine);
+    const auto no_memory = ferry::out_of_memory(error);
+    return no_memory ? report(no_memory->what(), no_memory->exit_code())
+                     : report(error.what(), kMachine);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     return report("[cli.output] cannot write to standard output - is the disk full?", kMachine);

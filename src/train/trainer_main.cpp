@@ -23,6 +23,7 @@
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
 #include "src/files/lost_pages.h"
+#include "src/files/write/owned_file.h"
 #include "src/measure/bench_verb.h"
 #include "src/plan/nvme.h"
 #include "src/plan/run_plan.h"
@@ -489,7 +490,7 @@ int run_eval(config::CommandLine command) {
   start_torch(job.config, job.machine);
   const AskedModel asked(job);
   for (const std::string& note : job.notes)
-    fmt::print(stderr, "{}\n", note);
+    log_line(fmt::format("{}", note));
   Evaluation evaluation = evaluate(*asked.session, job.model, job.data);
   if (command.wants_json)
     fmt::print("{}\n", to_json(evaluation, job.data).dump());
@@ -533,7 +534,7 @@ int run_export(const config::CommandLine& command) {
   const std::filesystem::path to = command.config.text("output_dir");
   export_model(config::find_model(command.config.text("model_name_or_path")), to,
                nvme_settings(command.config).directories);
-  fmt::print("{}\n", to.string());
+  ferry::print(fmt::format("{}\n", to.string()));
   return 0;
 }
 
@@ -558,7 +559,9 @@ int main(int argc, char** argv) {
   // A limit on file sizes is then an error with a message, and what was half-written goes.
   std::signal(SIGXFSZ, SIG_IGN);
   ferry::end_on_lost_pages();
+  ferry::end_on_lost_memory();
   ferry::keep_memory_reserve();
+  ferry::keep_others_out();
   try {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");

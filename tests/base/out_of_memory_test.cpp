@@ -4,12 +4,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace ferry {
 namespace {
@@ -36,6 +38,23 @@ TEST(OutOfMemory, IsToldWithACureWhoeverNoticedIt) {
   EXPECT_FALSE(holds(std::runtime_error("no such file")));
   EXPECT_FALSE(holds(std::system_error(EIO, std::generic_category())));
   EXPECT_FALSE(holds(Error(Fault::data, "x", "not enough memory cells in the table")));
+}
+
+/** Where nobody can catch it, as in a thread, it is told all the same. */
+TEST(OutOfMemoryDeath, InAThreadEndsWithItsExitCode) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        end_on_lost_memory();
+        std::thread([] { throw std::bad_alloc(); }).join();
+      },
+      testing::ExitedWithCode(3), "host memory ran out - end other programs");
+  EXPECT_EXIT(
+      {
+        end_on_lost_memory();
+        std::thread([] { throw std::logic_error("a bug"); }).join();
+      },
+      testing::KilledBySignal(SIGABRT), "a bug");
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have their own `new`
