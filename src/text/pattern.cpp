@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "src/base/error.h"
+
 namespace ferry::text {
 namespace {
 
@@ -26,6 +28,13 @@ uint32_t categories_named(std::string_view name) {
   if (found & category_bit(Category::Cc)) found |= category_bit(Category::Cc_space);
   return found;
 }
+
+/** Groups in groups: reading them calls itself. Known tokenizers have five. */
+constexpr int kDepth_max = 64;
+/** Known tokenizers' have about 1,000. */
+constexpr size_t kExpression_bytes_max = 64 << 10;
+/** Nodes from which a search may go back: it calls itself at each. */
+constexpr size_t kBacktracking_max = 1000;
 
 bool is_letter(char32_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -177,6 +186,7 @@ class Pattern::Parser {
 
   Tree atom(bool ignore_case) {
     if (take("(")) {
+      if (++depth_ > kDepth_max) refuse("so many groups in groups");
       Tree tree;
       if (take("?=") || take("?!")) {
         tree.kind = Tree::look;
@@ -192,6 +202,7 @@ class Pattern::Parser {
         tree = alternatives(ignore_case);
       }
       if (!take(")")) refuse("'(' without ')'");
+      --depth_;
       return tree;
     }
     CharSet set;
@@ -365,77 +376,113 @@ class Pattern::Parser {
   std::string_view text_;
   Pattern& pattern_;
   size_t at_ = 0;
+  int depth_ = 0;
 };
 
 // --- the pattern ---
 
 Pattern::Pattern(std::string_view expression) {
+  if (expression.size() > kExpression_bytes_max)
+    throw std::invalid_argument(fmt::format("it has {} bytes, at most {} are supported",
+                                            expression.size(), kExpression_bytes_max));
   Parser(expression, *this).parse();
+  check_size();
   index_branches();
+}
+
+void Pattern::check_size() const {
+  const auto n = static_cast<size_t>(std::ranges::count_if(
+      nodes_, [](const Node& node) { return node.kind != Node::set || node.gives_back(); }));
+  if (n > kBacktracking_max)
+    throw std::invalid_argument(fmt::format(
+        "it has {} quantifiers and groups, at most {} are supported", n, kBacktracking_max));
 }
 
 Pattern Pattern::literal(std::string_view text) {
   Pattern pattern;
-  pattern.branches_.push_back(0);
-  for (size_t i = 0; i < text.size();) {
-    const char32_t c = next_code_point(text, i);
-    const int at = static_cast<int>(pattern.nodes_.size());
+  for (size_t end = text.size(); end > 0;) {
+    const char32_t c = previous_code_point(text, end);
+    const int n_before = static_cast<int>(pattern.nodes_.size());
     CharSet& set = pattern.sets_.emplace_back();
     set.add(c, c);
     set.close(false);
-    pattern.nodes_.push_back(
-        {.set_index = at, .next = i < text.size() ? at + 1 : kAccept, .branches = {}});
+    pattern.nodes_.push_back({.set_index = n_before, .next = n_before - 1, .branches = {}});
   }
+  pattern.branches_.push_back(static_cast<int>(pattern.nodes_.size()) - 1);
   pattern.index_branches();
   return pattern;
 }
 
 void Pattern::index_branches() {
   if (branches_.size() > 32) throw std::invalid_argument("it has more than 32 alternatives");
-  for (size_t k = 0; k < branches_.size(); ++k) {
-    const int branch = branches_[k];
-    if (may_be_empty(branch)) throw std::invalid_argument("it matches the empty text");
-    const uint32_t bit = uint32_t{1} << k;
-    for (unsigned char c = 0; c < 0x80; ++c)
-      if (may_begin(branch, [c](const CharSet& set) { return set.has_ascii(c); }))
-        ascii_branches_[c] |= bit;
-    for (size_t category = 0; category < wide_branches_.size(); ++category)
-      if (may_begin(branch, [category](const CharSet& set) {
-            return set.may_have(uint32_t{1} << category);
-          }))
-        wide_branches_[category] |= bit;
-  }
+  const std::vector<bool> empty = empty_nodes();
+  for (const int branch : branches_)
+    if (branch == kAccept || empty[static_cast<size_t>(branch)])
+      throw std::invalid_argument("it matches the empty text");
+  const auto bits_of = [&](const std::vector<bool>& begins) {
+    uint32_t bits = 0;
+    for (size_t k = 0; k < branches_.size(); ++k)
+      if (begins[static_cast<size_t>(branches_[k])]) bits |= uint32_t{1} << k;
+    return bits;
+  };
+  for (unsigned char c = 0; c < 0x80; ++c)
+    ascii_branches_[c] =
+        bits_of(beginning_nodes(empty, [c](const CharSet& set) { return set.has_ascii(c); }));
+  for (size_t category = 0; category < wide_branches_.size(); ++category)
+    wide_branches_[category] = bits_of(beginning_nodes(
+        empty, [category](const CharSet& set) { return set.may_have(uint32_t{1} << category); }));
 }
 
-/** May what begins at the node begin with a character that `holds` says a set holds? */
+/** Nodes from which the end may be reached without a character. */
+std::vector<bool> Pattern::empty_nodes() const {
+  std::vector<bool> empty(nodes_.size());
+  const auto is_empty = [&](int index) {
+    return index == kAccept || empty[static_cast<size_t>(index)];
+  };
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    empty[i] = node.kind == Node::branch
+                   ? std::ranges::any_of(node.branches, is_empty)
+                   : (node.kind == Node::look || node.least == 0) && is_empty(node.next);
+  }
+  return empty;
+}
+
+/** Nodes from which on a match may begin with a character that `holds` says a set holds. */
 template <typename Holds>
-bool Pattern::may_begin(int index, Holds holds) const {
-  if (index == kAccept) return true;
-  const Node& node = nodes_[static_cast<size_t>(index)];
-  switch (node.kind) {
-    case Node::set:
-      return holds(sets_[static_cast<size_t>(node.set_index)]) ||
-             (node.least == 0 && may_begin(node.next, holds));
-    case Node::look:
-      return may_begin(node.next, holds);
-    case Node::branch:
-      break;
+std::vector<bool> Pattern::beginning_nodes(const std::vector<bool>& empty, Holds holds) const {
+  std::vector<bool> begins(nodes_.size());
+  const auto may_begin = [&](int index) {
+    return index == kAccept || begins[static_cast<size_t>(index)];
+  };
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    if (empty[i])
+      begins[i] = true;
+    else if (node.kind == Node::branch)
+      begins[i] = std::ranges::any_of(node.branches, may_begin);
+    else
+      begins[i] = (node.kind == Node::set && holds(sets_[static_cast<size_t>(node.set_index)])) ||
+                  ((node.kind == Node::look || node.least == 0) && may_begin(node.next));
   }
-  return std::any_of(node.branches.begin(), node.branches.end(),
-                     [&](int branch) { return may_begin(branch, holds); });
+  return begins;
 }
 
-bool Pattern::may_be_empty(int index) const {
-  if (index == kAccept) return true;
-  const Node& node = nodes_[static_cast<size_t>(index)];
-  if (node.kind == Node::branch)
-    return std::any_of(node.branches.begin(), node.branches.end(),
-                       [&](int branch) { return may_be_empty(branch); });
-  return (node.kind == Node::look || node.least == 0) && may_be_empty(node.next);
+namespace {
+
+[[noreturn]] void refuse_steps(std::string_view text) {
+  constexpr size_t kShown_bytes = 40;
+  const std::string_view shown = text.substr(0, kShown_bytes);
+  throw Error(Fault::data, "tokenizer.encode",
+              fmt::format("a pattern of the tokenizer tries too many ways through the text '{}{}'",
+                          shown, shown.size() < text.size() ? "..." : ""),
+              "is tokenizer.json as its maker wrote it? Such a pattern may come of a stranger");
 }
+
+}  // namespace
 
 /** The end of the match that begins at `begin`, or kNone. */
-size_t Pattern::match(std::string_view text, size_t begin) const {
+size_t Pattern::match(std::string_view text, size_t begin, int64_t& n_steps_left) const {
   uint32_t branches;
   const auto byte = static_cast<unsigned char>(text[begin]);
   if (byte < 0x80) {
@@ -446,29 +493,40 @@ size_t Pattern::match(std::string_view text, size_t begin) const {
     branches = wide_branches_[static_cast<size_t>(category)];
   }
   for (; branches != 0; branches &= branches - 1) {
-    const size_t end = run(branches_[static_cast<size_t>(std::countr_zero(branches))], text, begin);
+    const int branch = branches_[static_cast<size_t>(std::countr_zero(branches))];
+    const size_t end = run(branch, text, begin, n_steps_left);
     if (end != kNone) return end;
   }
   return kNone;
 }
 
-size_t Pattern::run(int index, std::string_view text, size_t at) const {
+/** Calls itself only where it may have to come back, which check_size() bounds. */
+size_t Pattern::run(int index, std::string_view text, size_t at, int64_t& n_steps_left) const {
   while (index != kAccept) {
+    if (--n_steps_left < 0) refuse_steps(text);
     const Node& node = nodes_[static_cast<size_t>(index)];
-    if (node.kind == Node::set) return run_set(node, text, at);
     if (node.kind == Node::branch) {
       for (const int branch : node.branches)
-        if (const size_t end = run(branch, text, at); end != kNone) return end;
+        if (const size_t end = run(branch, text, at, n_steps_left); end != kNone) return end;
       return kNone;
     }
-    if ((run(node.branches[0], text, at) != kNone) == node.negated) return kNone;
+    if (node.kind == Node::set) {
+      if (node.gives_back()) return run_set(node, text, at, n_steps_left);
+      if (take(node, text, at, n_steps_left) < static_cast<size_t>(node.least)) return kNone;
+    } else if ((run(node.branches[0], text, at, n_steps_left) != kNone) == node.negated) {
+      return kNone;
+    }
     index = node.next;
   }
   return at;
 }
 
-/** Takes all characters of the set that are there, then fewer, until the rest matches too. */
-size_t Pattern::run_set(const Node& node, std::string_view text, size_t at) const {
+/** Passes over the characters of the set that are there, as many as the node may take; returns
+ * their number. */
+size_t Pattern::take(const Node& node,
+                     std::string_view text,
+                     size_t& at,
+                     int64_t& n_steps_left) const {
   const CharSet& set = sets_[static_cast<size_t>(node.set_index)];
   int n = 0;
   while (n < node.most && at < text.size()) {
@@ -483,11 +541,22 @@ size_t Pattern::run_set(const Node& node, std::string_view text, size_t at) cons
     }
     ++n;
   }
-  if (n < node.least) return kNone;
+  n_steps_left -= n;
+  return static_cast<size_t>(n);
+}
+
+/** Takes all characters of the set that are there, then fewer, until the rest matches too. */
+size_t Pattern::run_set(const Node& node,
+                        std::string_view text,
+                        size_t at,
+                        int64_t& n_steps_left) const {
+  const auto least = static_cast<size_t>(node.least);
+  size_t n = take(node, text, at, n_steps_left);
+  if (n < least) return kNone;
   if (node.next == kAccept) return at;
   for (;; --n) {
-    const size_t end = run(node.next, text, at);
-    if (end != kNone || n == node.least || node.possessive) return end;
+    const size_t end = run(node.next, text, at, n_steps_left);
+    if (end != kNone || n == least) return end;
     previous_code_point(text, at);
   }
 }

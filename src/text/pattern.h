@@ -2,7 +2,9 @@
 // Pattern is a regular expression of the kind that tokenizers use to cut text: classes by Unicode
 // category, quantifiers of single characters, alternatives, look-ahead. Matches as Oniguruma does,
 // over our own tables (its Unicode is that of no library here). What is not written in this subset
-// is refused when the pattern is made. Called by the pre-tokenizers and normalizers.
+// is refused when the pattern is made. A pattern comes with a model, which may be anybody's: its
+// length and depth are bounded when it is made, and its steps when a text is searched. Called by
+// the pre-tokenizers and normalizers.
 
 #include <array>
 #include <cstdint>
@@ -47,19 +49,21 @@ class Pattern {
  public:
   static constexpr size_t kNone = std::string_view::npos;
 
-  /** Throws std::invalid_argument that says which part is not understood, and of a pattern that
-   * matches nothing at all. */
+  /** Throws std::invalid_argument that says which part is not understood, or that the pattern is
+   * too long or too deep; and of a pattern that matches nothing at all. */
   explicit Pattern(std::string_view expression);
 
   /** The pattern that matches this very text. */
   static Pattern literal(std::string_view text);
 
   /** Calls found(begin, end) for each match of valid UTF-8, from left to right, until it returns
-   * false; none is empty. Returns whether it went to the end. */
+   * false; none is empty. Returns whether it went to the end. Throws Error(data) where that takes
+   * more steps than any tokenizer's pattern needs: one that tries all ways through a text. */
   template <typename Found>
   bool find_all(std::string_view text, Found found) const {
+    int64_t n_steps_left = steps_for(text.size());
     for (size_t i = 0; i < text.size();) {
-      const size_t end = match(text, i);
+      const size_t end = match(text, i, n_steps_left);
       if (end == kNone) {
         next_code_point(text, i);
         continue;
@@ -82,18 +86,26 @@ class Pattern {
     int least = 1, most = 1;    // set: how many characters
     int next = kAccept;         // what follows
     std::vector<int> branches;  // branch: what may follow, in order; look: the one to look for
+    bool gives_back() const { return least != most && !possessive; }
   };
 
   Pattern() = default;
-  size_t match(std::string_view text, size_t begin) const;
-  size_t run(int node, std::string_view text, size_t at) const;
-  size_t run_set(const Node& node, std::string_view text, size_t at) const;
+  /** A step is a node that is tried, or a character that one takes or gives back. */
+  static int64_t steps_for(size_t n_bytes) {
+    constexpr int64_t kLeast = 1'000'000, kEachByte = 100;
+    return kLeast + kEachByte * static_cast<int64_t>(n_bytes);
+  }
+  size_t match(std::string_view text, size_t begin, int64_t& n_steps_left) const;
+  size_t run(int node, std::string_view text, size_t at, int64_t& n_steps_left) const;
+  size_t run_set(const Node& node, std::string_view text, size_t at, int64_t& n_steps_left) const;
+  size_t take(const Node& node, std::string_view text, size_t& at, int64_t& n_steps_left) const;
+  void check_size() const;
   void index_branches();
+  std::vector<bool> empty_nodes() const;
   template <typename Holds>
-  bool may_begin(int node, Holds holds) const;
-  bool may_be_empty(int node) const;
+  std::vector<bool> beginning_nodes(const std::vector<bool>& empty, Holds holds) const;
 
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_;  // each after all that may follow it
   std::vector<CharSet> sets_;
   std::vector<int> branches_;                    // of the whole
   std::array<uint32_t, 0x80> ascii_branches_{};  // bits of the branches that may begin so

@@ -26,6 +26,15 @@ inline Span span_of(size_t begin, size_t end) {
   return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
 }
 
+/** The most that a tokenizer may make of a text of so many bytes. Normal forms make eleven of one;
+ * only replacements of a tokenizer that means harm, one after the other, come here. */
+inline size_t most_bytes_of(size_t n_bytes) {
+  constexpr size_t kLeast = 1 << 20, kTimes = 64;
+  return kLeast + kTimes * n_bytes;
+}
+/** Throws Error(data): a text became larger than that. */
+[[noreturn]] void refuse_growth(size_t n_bytes);
+
 class NormalizedText {
  public:
   NormalizedText() = default;
@@ -40,6 +49,7 @@ class NormalizedText {
     aligned_ = aligned;
     continues_ = continues;
     origins_ = nullptr;
+    n_bytes_max_ = most_bytes_of(part.size());
   }
 
   /** Bytes [begin, end) of another one, which has to outlive this as it is. */
@@ -69,6 +79,7 @@ class NormalizedText {
   std::string_view text_;
   const Span* origins_ = nullptr;  // of each byte; null: the text is the original's
   size_t at_ = 0;
+  size_t n_bytes_max_ = most_bytes_of(0);  // that it may become
   bool aligned_ = false, continues_ = false;
   std::string bytes_, next_bytes_;  // of the text that was written last, and is being written
   std::vector<Span> origins_kept_, next_origins_;
@@ -102,11 +113,13 @@ class Rewriter {
   }
   void put(char32_t c, Span origin) {
     append_utf8(text_.next_bytes_, c);
+    if (text_.next_bytes_.size() > text_.n_bytes_max_) refuse_growth(text_.n_bytes_max_);
     if constexpr (kAligned) text_.next_origins_.resize(text_.next_bytes_.size(), origin);
   }
   /** All of the bytes come from `origin`. */
   void put(std::string_view bytes, Span origin) {
     text_.next_bytes_ += bytes;
+    if (text_.next_bytes_.size() > text_.n_bytes_max_) refuse_growth(text_.n_bytes_max_);
     if constexpr (kAligned) text_.next_origins_.resize(text_.next_bytes_.size(), origin);
   }
   /** Bytes of the old text, one for one: map(byte, c) sets c, and says whether it stays. Without

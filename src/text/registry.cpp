@@ -111,7 +111,9 @@ Pattern read_pattern(const JsonReader& section) {
   try {
     return Pattern(expression);
   } catch (const std::invalid_argument& error) {
-    value.fail(fmt::format("is the pattern {}, {}", expression, error.what()),
+    constexpr size_t kShown_bytes = 200;
+    value.fail(fmt::format("is the pattern {}{}, {}", expression.substr(0, kShown_bytes),
+                           expression.size() > kShown_bytes ? "..." : "", error.what()),
                "patterns know classes, quantifiers of characters, alternatives and look-ahead");
   }
 }

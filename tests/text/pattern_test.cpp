@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/error.h"
+
 namespace ferry::text {
 namespace {
 
@@ -81,6 +83,72 @@ TEST(Pattern, RefusesWhatItDoesNotKnow) {
     EXPECT_THROW(Pattern{expression}, std::invalid_argument) << expression;
   for (const char* empty : {"", "a*", "a|", "(?=a)", "a?b*", "(a)?"})
     EXPECT_THROW(Pattern{empty}, std::invalid_argument) << empty;
+}
+
+/** A model of a stranger may have any pattern. */
+TEST(Pattern, RefusesWhatIsTooDeepOrTooLong) {
+  const auto nested = [](int n, const std::string& open) {
+    std::string expression;
+    for (int i = 0; i < n; ++i)
+      expression += open;
+    return expression + "a" + std::string(static_cast<size_t>(n), ')');
+  };
+  const auto fault_of = [](const std::string& expression) -> std::string {
+    try {
+      Pattern{expression};
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return {};
+  };
+  for (const char* open : {"(", "(?:", "(?=", "(?!"})
+    EXPECT_NE(fault_of(nested(5'000, open)).find("so many groups in groups"), std::string::npos)
+        << open;
+  EXPECT_EQ(marked(nested(50, "(?:"), "ba"), "b[a]");
+  EXPECT_NE(fault_of(std::string(120'000, 'a')).find("120000 bytes"), std::string::npos);
+  std::string many;
+  for (int i = 0; i < 2000; ++i)
+    many += "a?";
+  EXPECT_NE(fault_of(many + "b").find("2000 quantifiers and groups"), std::string::npos);
+}
+
+TEST(Pattern, LongOnesNeedNoDeepStack) {
+  const std::string text(130'000, 'a');
+  EXPECT_EQ(marked(Pattern::literal(text), "b" + text + "a"), "b[" + text + "]a");
+  EXPECT_EQ(marked(std::string(60'000, 'a'), text.substr(0, 60'001)),
+            "[" + text.substr(0, 60'000) + "]a");
+}
+
+/** Their number of ways doubles with each part. */
+TEST(Pattern, OpensInTimeThatItsLengthBounds) {
+  std::string expression;
+  for (int i = 0; i < 200; ++i)
+    expression += "(?:a?|b?)";
+  EXPECT_EQ(marked(expression + "c", "abc d"), "[abc] d");
+  EXPECT_THROW(Pattern{expression}, std::invalid_argument) << "it matches the empty text";
+}
+
+TEST(Pattern, ThatTriesTooManyWaysIsAnError) {
+  const std::string letters(30, 'a');
+  std::string either, stars;
+  for (int i = 0; i < 30; ++i)
+    either += "(?:a|a)";
+  for (int i = 0; i < 8; ++i)
+    stars += "a*";
+  for (const std::string& expression : {either + "b", stars + "ab"})
+    try {
+      marked(expression, letters);
+      ADD_FAILURE() << expression;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::data);
+      EXPECT_NE(std::string_view(error.what()).find("too many ways"), std::string_view::npos)
+          << error.what();
+    }
+  // Patterns of real models on texts that are hard for them.
+  constexpr const char* kQwen =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  for (const char c : {' ', 'a', '\'', '1', '\n'})
+    EXPECT_FALSE(marked(kQwen, std::string(100'000, c) + "x").empty()) << c;
 }
 
 }  // namespace

@@ -284,5 +284,18 @@ TEST(VocabTxt, FilesThatAreWrong) {
   refused(lines, {"tokenizer_config.json'", "is not valid JSON"});
 }
 
+/** Each of them makes a thousand letters of one. */
+TEST(TokenizerFiles, ReplacementsThatGrowWithoutBoundAreAnError) {
+  const json replace = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(1000, 'a')}};
+  const Tokenizer tokenizer = open_model(
+      changed("/normalizer", {{"type", "Sequence"}, {"normalizers", {replace, replace, replace}}}));
+  Encoding encoding;
+  expect_error(Fault::data, {"[tokenizer.encode]", "makes a text larger than"},
+               [&] { tokenizer.encode(std::string(30, 'a'), 16, encoding); });
+  const Tokenizer once = open_model(changed("/normalizer", replace));
+  once.encode("a world", 16, encoding);
+}
+
 }  // namespace
 }  // namespace ferry::test

@@ -7,6 +7,7 @@
 
 #include "src/base/utf8.h"
 #include "src/text/pattern.h"
+#include "src/text/pieces.h"
 #include "src/text/pre_tokenizers/metaspace.h"
 #include "src/text/replace_all.h"
 
@@ -14,6 +15,9 @@ namespace ferry::text {
 namespace {
 
 using Tokens = std::vector<std::string>;
+
+/** What a token may become; several tokens may be one where they were joined. */
+constexpr size_t kToken_bytes_max = 64 << 20;
 
 class DecoderOf final : public Decoder {
  public:
@@ -109,6 +113,7 @@ std::unique_ptr<Decoder> read_replace_decoder(const JsonReader& section, const S
           size_t done = 0;
           pattern.find_all(token, [&](size_t begin, size_t end) {
             replaced.append(token, done, begin - done).append(content);
+            if (replaced.size() > kToken_bytes_max) refuse_growth(kToken_bytes_max);
             done = end;
             return true;
           });

@@ -185,6 +185,8 @@ void Precompiled::normalize(NormalizedText& text) const {
           },
           [&](size_t begin, size_t end, std::string_view replacement) {
             add_changes(source.substr(begin, end - begin), replacement, changes);
+            if (changes.size() > most_bytes_of(source.size()))
+              refuse_growth(most_bytes_of(source.size()));
             return true;
           });
       ChangeWriter writer(out, 0, source.size());
