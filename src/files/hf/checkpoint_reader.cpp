@@ -88,9 +88,12 @@ void gather(const StoredTensor& tensor, size_t first_byte, std::span<std::byte> 
     std::memcpy(to.data() + at, tensor.bytes.data() + static_cast<size_t>(place) * element_bytes,
                 element_bytes);
     for (size_t i = n_dims; i-- > 0;) {
-      place += tensor.strides[i];
-      if (++index[i] < tensor.shape[i]) break;
-      place -= tensor.shape[i] * tensor.strides[i];
+      if (++index[i] < tensor.shape[i]) {
+        place += tensor.strides[i];
+        break;
+      }
+      // Where there is one element the stride may be any number.
+      place -= (tensor.shape[i] - 1) * tensor.strides[i];
       index[i] = 0;
     }
   }

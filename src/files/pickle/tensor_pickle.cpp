@@ -18,6 +18,7 @@ constexpr int64_t kMaxOperations = 16'000'000;
 constexpr size_t kMaxStack = 1 << 20;
 constexpr size_t kMaxMemo = 8 << 20;
 constexpr size_t kMaxDimensions = 16;
+constexpr size_t kMaxKey_bytes = 256;
 constexpr size_t kMaxTensors = 1 << 20;
 
 enum class Kind : uint8_t {
@@ -411,6 +412,10 @@ class TensorMachine {
       refuse_torch_file(fmt::format("its pickle names a '{}', expected a storage", parts[0].text));
     const Global& type = global_of(parts[1], "the type of a storage");
     Storage storage = {.key = expect(parts[2], Kind::text, "the key of a storage").text};
+    // Each tensor has a copy; torch writes a number.
+    if (storage.key.size() > kMaxKey_bytes)
+      refuse_torch_file(fmt::format("the key of a storage has {} bytes, expected at most {}",
+                                    storage.key.size(), kMaxKey_bytes));
     if (type.call == Call::storage_type)
       storage.type = type.type;
     else if (type.call != Call::untyped_storage)

@@ -64,7 +64,8 @@ StoredTensor stored(PickledTensor tensor, const ZipIndex& index, const std::stri
   int64_t span = result.n_elements() > 0 ? 1 : 0, row_major = 1;
   bool is_contiguous = true;
   for (size_t i = result.shape.size(); i-- > 0;) {
-    if (span > 0) span += (result.shape[i] - 1) * result.strides[i];
+    if (span == 0) break;  // without elements no product of sizes is known to have room
+    span += (result.shape[i] - 1) * result.strides[i];
     is_contiguous &= result.shape[i] == 1 || result.strides[i] == row_major;
     row_major *= result.shape[i];
   }

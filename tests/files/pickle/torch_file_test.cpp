@@ -368,5 +368,29 @@ TEST(CheckpointReader, TakesTorchFilesWhereThereIsNothingElse) {
   EXPECT_EQ(CheckpointReader::open(dir.path()).tensors().size(), 0u);
 }
 
+/** Each tensor would have a copy of the key, which a pickle of some bytes can name any number of
+ * times. */
+TEST(TorchFile, RefusesLongKeysOfStorages) {
+  const TempDir dir;
+  dir.write("pytorch_model.bin",
+            torch_file(pickle_of(dictionary({{"a", tensor({.key = std::string(257, '0')})}}))));
+  EXPECT_THAT(error_of([&] { CheckpointReader::open(dir.path()); }, Fault::data),
+              HasSubstr("the key of a storage has 257 bytes, expected at most 256"));
+}
+
+/** Sizes and strides that no product holds, of tensors in which that does not matter. */
+TEST(TorchFile, TakesAnyStrideWhereThereIsOneElement) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const TempDir dir;
+  dir.write("pytorch_model.bin",
+            torch_file(pickle_of(
+                dictionary({{"one", tensor({.shape = {2, 1, 3}, .strides = {1, kMost, 2}})},
+                            {"none", tensor({.shape = {0, int64_t{1} << 40, int64_t{1} << 40},
+                                             .strides = {1, 1, 1}})}}))));
+  const auto reader = CheckpointReader::open(dir.path());
+  EXPECT_THAT(floats_of(reader, "one"), ElementsAre(0, 2, 4, 1, 3, 5));
+  EXPECT_THAT(floats_of(reader, "none"), ElementsAre());
+}
+
 }  // namespace
 }  // namespace ferry
