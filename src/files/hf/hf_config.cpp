@@ -74,6 +74,9 @@ void HfConfig::read_labels() {
     return;
   }
   if (!labels->is_object()) labels->refuse("an object of names by number");
+  constexpr size_t kLabels_max = size_t{1} << 18;
+  if (const size_t n = labels->value().size(); n > kLabels_max)
+    labels->refuse(fmt::format("at most {} names (there are {})", kLabels_max, n));
   const auto names = labels->fields();
   id2label.resize(names.size());
   std::vector<bool> seen(names.size());

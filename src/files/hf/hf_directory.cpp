@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "src/base/error.h"
@@ -74,6 +75,29 @@ void HfDirectory::read_tokenizer_files() {
       tokenizer_texts_.push_back(read_text_file(path_ / name));
       tokenizer_files_.emplace_back(name);
     }
+}
+
+void HfDirectory::check_copyable() const {
+  std::error_code code;
+  const std::filesystem::path whole = std::filesystem::canonical(path_, code);
+  // The hub's cache has REPO/snapshots/REVISION/FILE lead to REPO/blobs.
+  const std::filesystem::path blobs = whole.parent_path().filename() == "snapshots"
+                                          ? whole.parent_path().parent_path() / "blobs"
+                                          : whole;
+  const auto is_in = [](const std::filesystem::path& file, const std::filesystem::path& directory) {
+    return std::ranges::mismatch(directory, file).in1 == directory.end();
+  };
+  for (const std::string& name : tokenizer_files_) {
+    const std::filesystem::path file = path_ / name;
+    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(file, code))) continue;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(file, code);
+    if (is_in(target, whole) || is_in(target, blobs)) continue;
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' is a link that leads out of the model's directory, to '{}', and "
+                            "would be copied",
+                            file.string(), target.string()),
+                "put the file itself there, if it is the tokenizer's");
+  }
 }
 
 void HfDirectory::copy_tokenizer_files(const std::filesystem::path& to) const {

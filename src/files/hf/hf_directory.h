@@ -37,6 +37,10 @@ class HfDirectory {
    * order. */
   const std::vector<std::string>& tokenizer_files() const { return tokenizer_files_; }
 
+  /** Throws Error(data) where a tokenizer's file is a link that leads out of the directory, but for
+   * the hub's cache: a model of somebody else could have any file of the user copied. For whoever
+   * will copy them. */
+  void check_copyable() const;
   /** Writes the tokenizer's files byte for byte, as they were when this was opened, into an
    * existing directory: it may have been moved or removed since. */
   void copy_tokenizer_files(const std::filesystem::path& to) const;

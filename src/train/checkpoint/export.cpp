@@ -98,6 +98,7 @@ void export_model(const fs::path& from,
                   const std::vector<fs::path>& directories) {
   if (const auto record = runs::pin_record_of(from)) {
     const HfDirectory model = HfDirectory::open_checkpoint(from);
+    model.check_copyable();
     AtomicDirectory directory(to);
     copy_pinned_weights(from, *record, model.config(), directories, directory.path());
     write_config(directory.path(), model.config());
@@ -105,6 +106,7 @@ void export_model(const fs::path& from,
     return directory.commit();
   }
   const HfDirectory model = HfDirectory::open(from);
+  model.check_copyable();
   const CheckpointReader weights = model.weights();
   AtomicDirectory directory(to);
   const std::vector<const StoredTensor*> tensors = exported(model, weights);

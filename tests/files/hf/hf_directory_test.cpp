@@ -131,5 +131,37 @@ TEST(HfDirectory, CopiesTheTokenizerByteForByte) {
   EXPECT_TRUE(directory.weights().tensors().empty());
 }
 
+/** A model of somebody else could have a file of the user's copied into what is sent on. */
+TEST(HfDirectory, CopiesNothingFromOutside) {
+  namespace fs = std::filesystem;
+  const TempDir dir;
+  dir.write("secret", "a key");
+  dir.write("model/config.json", kConfig);
+  dir.write("model/real.json", "{}");
+  const auto opened = [](const fs::path& path) {
+    return HfDirectory::open(path, /*needs_weights=*/false);
+  };
+  fs::create_symlink("real.json", dir / "model/tokenizer_config.json");
+  opened(dir / "model").check_copyable();
+  fs::create_symlink(dir / "secret", dir / "model/special_tokens_map.json");
+  EXPECT_THAT(error_of([&] { opened(dir / "model").check_copyable(); }, Fault::data),
+              testing::AllOf(HasSubstr("special_tokens_map.json' is a link that leads out"),
+                             HasSubstr("/secret'")));
+  // As the hub's cache has them.
+  dir.write("repo/blobs/0123", "{}");
+  dir.write("repo/snapshots/abc/config.json", kConfig);
+  fs::create_symlink("../../blobs/0123", dir / "repo/snapshots/abc/tokenizer.json");
+  opened(dir / "repo/snapshots/abc").check_copyable();
+}
+
+TEST(HfConfig, RefusesMoreLabelsThanAnyModelHas) {
+  nlohmann::json json = nlohmann::json::parse(kConfig);
+  json["id2label"] = nlohmann::json::object();
+  for (int i = 0; i <= 1 << 18; ++i)
+    json["id2label"][std::to_string(i)] = "x";
+  EXPECT_THAT(error_of([&] { HfConfig::parse(json.dump(), "c"); }, Fault::data),
+              HasSubstr("at most 262144 names"));
+}
+
 }  // namespace
 }  // namespace ferry
