@@ -153,11 +153,30 @@ class Batches {
   virtual double share(int64_t n_rows) const = 0;
 };
 
+/** Compressed data of some kilobytes may stand for gigabytes, and rows of nothing for any number:
+ * data for training are nowhere near these. */
+constexpr int64_t kMemory_least = int64_t{1} << 30, kMemory_times = 64;
+constexpr int64_t kRows_least = 1'000'000, kRows_each_byte = 4;
+
+/** What reading a file of so many bytes may hold at once. */
+std::unique_ptr<arrow::MemoryPool> pool_for(int64_t n_bytes) {
+  return std::make_unique<arrow::CappedMemoryPool>(
+      arrow::default_memory_pool(),
+      kMemory_least + kMemory_times * std::min<int64_t>(n_bytes, int64_t{1} << 40));
+}
+
+Status check_rows(int64_t n_rows, int64_t n_bytes) {
+  if (n_rows <= kRows_least || n_rows / kRows_each_byte <= n_bytes) return Status::OK();
+  return Status::Invalid("it says that it has ", n_rows, " rows in ", n_bytes, " bytes");
+}
+
 class ParquetBatches : public Batches {
  public:
-  static Result<std::unique_ptr<Batches>> open(std::shared_ptr<arrow::io::RandomAccessFile> file) {
+  static Result<std::unique_ptr<Batches>> open(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                               arrow::MemoryPool* pool) {
+    ARROW_ASSIGN_OR_RAISE(const int64_t n_bytes, file->GetSize());
     // Without these two it holds the columns of all row groups at once.
-    auto properties = parquet::default_reader_properties();
+    parquet::ReaderProperties properties(pool);
     properties.enable_buffered_stream();
     parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
     arrow_properties.set_pre_buffer(false);
@@ -165,9 +184,11 @@ class ParquetBatches : public Batches {
     arrow_properties.set_batch_size(kBatch_rows);
     parquet::arrow::FileReaderBuilder builder;
     ARROW_RETURN_NOT_OK(builder.Open(std::move(file), properties));
+    builder.memory_pool(pool);
     auto batches = std::make_unique<ParquetBatches>();
     ARROW_ASSIGN_OR_RAISE(batches->file_, builder.properties(arrow_properties)->Build());
     batches->n_rows_ = batches->file_->parquet_reader()->metadata()->num_rows();
+    ARROW_RETURN_NOT_OK(check_rows(batches->n_rows_, n_bytes));
     ARROW_ASSIGN_OR_RAISE(batches->reader_, batches->file_->GetRecordBatchReader());
     return batches;
   }
@@ -236,12 +257,14 @@ class ArrowStreamBatches : public Batches {
   int64_t n_bytes_ = 0;
 };
 
-Result<std::unique_ptr<Batches>> open_arrow(std::shared_ptr<arrow::io::RandomAccessFile> file) {
+Result<std::unique_ptr<Batches>> open_arrow(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                            arrow::MemoryPool* pool) {
   constexpr std::string_view kMark = "ARROW1";
   ARROW_ASSIGN_OR_RAISE(const auto head, file->ReadAt(0, kMark.size()));
   ARROW_RETURN_NOT_OK(file->Seek(0));
   auto options = arrow::ipc::IpcReadOptions::Defaults();
   options.use_threads = false;
+  options.memory_pool = pool;
   if (std::string_view(*head) != kMark) return ArrowStreamBatches::open(std::move(file), options);
   ARROW_ASSIGN_OR_RAISE(auto reader, arrow::ipc::RecordBatchFileReader::Open(file, options));
   return std::make_unique<ArrowFileBatches>(std::move(reader));
@@ -269,6 +292,7 @@ bool succeeds(const Call& call, FerryTableFault fault) {
 }  // namespace
 
 struct FerryTable {
+  std::unique_ptr<arrow::MemoryPool> pool;  // first: all others give back to it
   std::unique_ptr<Batches> batches;
   std::shared_ptr<arrow::RecordBatch> batch;  // null: none was read, or the last is given
   int64_t next_row = 0;                       // of the batch
@@ -305,9 +329,12 @@ extern "C" __attribute__((visibility("default"))) FerryTable* ferry_table_open(
   auto table = std::make_unique<FerryTable>();
   const auto open = [&]() -> Status {
     ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
-    ARROW_ASSIGN_OR_RAISE(table->batches, kind == kFerryParquet
-                                              ? ParquetBatches::open(std::move(file))
-                                              : open_arrow(std::move(file)));
+    ARROW_ASSIGN_OR_RAISE(const int64_t n_bytes, file->GetSize());
+    table->pool = pool_for(n_bytes);
+    ARROW_ASSIGN_OR_RAISE(table->batches,
+                          kind == kFerryParquet
+                              ? ParquetBatches::open(std::move(file), table->pool.get())
+                              : open_arrow(std::move(file), table->pool.get()));
     return Status::OK();
   };
   return succeeds(open, fault) ? table.release() : nullptr;

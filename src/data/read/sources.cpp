@@ -37,6 +37,19 @@ void note_encoding(std::vector<std::string>& notes, bool is_latin1, const std::s
               fmt::format("'{}' {}: {}", path.string(), what, code.message()), "check the path");
 }
 
+/** A folder of somebody else may have a link to any file of the user in it. */
+void refuse_link_out(const stdfs::path& entry, const stdfs::path& folder) {
+  std::error_code code;
+  if (!stdfs::is_symlink(stdfs::symlink_status(entry, code))) return;
+  const stdfs::path target = stdfs::weakly_canonical(entry, code);
+  const stdfs::path whole = stdfs::weakly_canonical(folder, code);
+  if (std::ranges::mismatch(whole, target).in1 == whole.end()) return;
+  throw Error(Fault::data, "data.read",
+              fmt::format("'{}' is a link that leads out of the folder, to '{}'", entry.string(),
+                          target.string()),
+              "put the text itself there, or remove the link");
+}
+
 /** Sorted entries of a directory without the hidden ones: the same order on every file system. */
 std::vector<stdfs::path> sorted_entries(const stdfs::path& directory) {
   std::error_code code;
@@ -143,13 +156,16 @@ class FolderRows : public TextRows {
  private:
   void list() {
     for (const stdfs::path& label : sorted_entries(options_.path)) {
-      if (!is_folder(label)) {
+      const bool is_label = is_folder(label);
+      refuse_link_out(label, options_.path);
+      if (!is_label) {
         add_beside(label);
         continue;
       }
       const size_t n_before = files_.size();
       for (const stdfs::path& document : sorted_entries(label)) {
         const bool is_deeper = is_folder(document);
+        refuse_link_out(document, options_.path);
         if (document.extension() == ".txt" && !is_deeper) {
           files_.emplace_back(document, head_.has_labels ? label_of(label) : "");
           continue;

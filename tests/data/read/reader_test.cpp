@@ -331,6 +331,40 @@ TEST_F(ReaderTest, FoldersThatCannotBeRead) {
   EXPECT_EQ(read_dataset({.path = dir_ / "d", .labels = LabelUse::ignored}).examples.size(), 3u);
 }
 
+/** A folder of somebody else may have a link to any file of the user in it. */
+TEST_F(ReaderTest, FoldersDoNotLeadOutOfThemselves) {
+  dir_.write("secret.txt", "a key");
+  dir_.write("other/1.txt", "another's");
+  dir_.write("d/a/1.txt", "x");
+  dir_.write("d/b/1.txt", "y");
+  const auto error_with = [&](const char* link, const char* target) {
+    std::filesystem::create_symlink(target, dir_ / link);
+    std::string message = error_of([&] { read_dataset({.path = dir_ / "d"}); });
+    std::filesystem::remove(dir_ / link);
+    return message;
+  };
+  EXPECT_THAT(error_with("d/a/2.txt", "../../secret.txt"),
+              HasSubstr("d/a/2.txt' is a link that leads out of the folder, to '"));
+  EXPECT_THAT(error_with("d/c", "../other"), HasSubstr("d/c' is a link that leads out"));
+  std::filesystem::create_symlink("../b/1.txt", dir_ / "d/a/2.txt");
+  EXPECT_EQ(read_dataset({.path = dir_ / "d"}).examples.size(), 3u) << "within it they are texts";
+}
+
+/** Time and memory grow with what a row has. */
+TEST_F(ReaderTest, RowsOfVeryManyFieldsAreRefused) {
+  std::string columns = "text\tlabel", keys = R"({"text": "a", "label": "b")";
+  for (int i = 0; i < 17'000; ++i) {
+    columns += "\tc";
+    keys += ", \"k" + std::to_string(i) + "\": 1";
+  }
+  const auto error = [&](const char* name, const std::string& text) {
+    const auto file = dir_.write(name, text);
+    return error_of([&] { read_dataset({.path = file}); });
+  };
+  EXPECT_THAT(error("x.tsv", columns + "\nx\ta\n"), HasSubstr("has more than 16384 fields"));
+  EXPECT_THAT(error("x.jsonl", keys + "}\n"), HasSubstr("has 17002 keys"));
+}
+
 TEST_F(ReaderTest, AFolderOfOneLabelSaysWhatWasFound) {
   dir_.write("d/a/1.txt", "x");
   dir_.write("d/a/2.txt", "y");

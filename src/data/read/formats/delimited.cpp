@@ -7,6 +7,11 @@
 #include "src/base/error.h"
 
 namespace ferry {
+namespace {
+
+constexpr size_t kFields_max = 16'384;
+
+}  // namespace
 
 bool DelimitedReader::at_line_end(size_t at) const {
   return at >= text_.size() || text_[at] == '\n' ||
@@ -23,6 +28,11 @@ bool DelimitedReader::next(DelimitedRow& row) {
   row.line = line_;
   size_t n_fields = 0;
   for (;;) {
+    if (n_fields == kFields_max)
+      throw Error(
+          Fault::data, "data.read",
+          fmt::format("{}:{}: the row has more than {} fields", file_, row.line, kFields_max),
+          "is it a table, and is its delimiter the right one (dataset_delimiter)?");
     if (n_fields == row.fields.size()) row.fields.emplace_back();
     read_field(row.fields[n_fields++]);
     if (at_line_end(at_)) break;

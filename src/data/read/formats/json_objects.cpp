@@ -19,6 +19,10 @@ nlohmann::ordered_json object_of(const JsonRow& row, std::string_view file) {
     refuse_row(fmt::format("{}:{}", file, fault ? row.line + fault->line - 1 : row.line),
                fault ? "is not valid JSON: " + fault->what : "is not a JSON object",
                "expected an object a line, or one list of objects");
+  constexpr size_t kKeys_max = 16'384;
+  if (object.size() > kKeys_max)
+    refuse_row(fmt::format("{}:{}", file, row.line), fmt::format("has {} keys", object.size()),
+               fmt::format("expected at most {}: is it one object of all rows?", kKeys_max));
   return object;
 }
 

@@ -19,13 +19,27 @@ constexpr const char* kPlaces[] = {".", "../libexec/ferry", "../data/parquet",
                                    "../../src/data/parquet"};
 constexpr const char* kLibrary = "libferry_arrow.so";
 
+/** As Python writes a text in quotes, inside of a shell's double quotes: a file's name must not
+ * become a command where the line is pasted. */
+std::string python_text(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text)
+    if (const auto byte = static_cast<unsigned char>(c);
+        byte < 0x20 || byte == 0x7f || std::string_view("'\"\\$`!").find(c) != text.npos)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  return out + "'";
+}
+
 std::string conversion_of(const stdfs::path& path, DatasetFormat format) {
   stdfs::path to = path;
   to.replace_extension(".jsonl");
   return fmt::format(
-      "convert it: python3 -c \"import pandas; pandas.read_{}('{}').to_json('{}', "
+      "convert it: python3 -c \"import pandas; pandas.read_{}({}).to_json({}, "
       "orient='records', lines=True)\"",
-      format == DatasetFormat::parquet ? "parquet" : "feather", path.string(), to.string());
+      format == DatasetFormat::parquet ? "parquet" : "feather", python_text(path.string()),
+      python_text(to.string()));
 }
 
 [[noreturn]] void refuse_without_arrow(const DatasetOptions& options, std::string_view why) {
