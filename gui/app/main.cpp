@@ -8,8 +8,11 @@
 #include "gui/app/language.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
+#include "gui/widgets/plain_tips.h"
+#include "src/base/out_of_memory.h"
 #include "src/config/paths.h"
 #include "src/files/lost_pages.h"
+#include "src/files/write/owned_file.h"
 
 namespace {
 
@@ -28,6 +31,8 @@ void choose_fonts() {
 int main(int argc, char** argv) {
   using namespace ferry::gui;
   ferry::end_on_lost_pages();
+  ferry::end_on_lost_memory();
+  ferry::keep_others_out();
   choose_fonts();
   QApplication app(argc, argv);
   QApplication::setApplicationName("ferry-gui");
@@ -35,6 +40,7 @@ int main(int argc, char** argv) {
   QApplication::setApplicationVersion(FERRY_VERSION);
   QApplication::setDesktopFileName("ferry");
   QApplication::setWindowIcon(QIcon(":/ferry.svg"));
+  install_plain_tips(app);
   AppSettings settings;
   install_language(app, settings.language());
   apply_theme(settings.theme());

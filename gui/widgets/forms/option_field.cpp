@@ -16,6 +16,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/forms/wheel_guard.h"
 #include "gui/widgets/look.h"
+#include "gui/widgets/plain_tips.h"
 
 namespace ferry::gui {
 
@@ -54,6 +55,7 @@ OptionField::OptionField(SettingsModel& settings,
   label_->setBuddy(editor());
   for (QWidget* widget : {static_cast<QWidget*>(label_), editor()}) {
     widget->setToolTip(help_text());
+    allow_rich_tip(*widget);
     widget->setWhatsThis(help_text());
   }
 
