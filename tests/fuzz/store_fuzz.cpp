@@ -1,5 +1,5 @@
-// A store's superblock, map or table (the first byte says which) is refused, or keeps to its limits
-// and means the same once it was written again. Its checksum is made right: else nothing is
+// A store's superblock, map, table or mark (the first byte says which) is refused, or keeps to its
+// limits and means the same once it was written again. Its checksum is made right: else nothing is
 // reached.
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "offload/store/store_format.h"
 #include "src/files/crc32c.h"
+#include "src/runs/store/stripe_mark.h"
 
 namespace ferry {
 namespace {
@@ -74,6 +75,17 @@ void feed_table(std::span<const std::byte> input) {
                              [&](uint8_t copy) { return copy < layout.n_copies(); }));
 }
 
+void feed_mark(std::span<const std::byte> input) {
+  auto pages = pages_of(input, kStorePage_bytes);
+  seal(bytes_of(pages));
+  const runs::StripeIdentity identity = runs::decode_mark(pages[0]);
+  expect(identity.number > 0);
+  if (identity.store.uuid.size() != kUuid_length) return;
+  runs::encode_mark(identity, pages[0]);
+  const runs::StripeIdentity again = runs::decode_mark(pages[0]);
+  expect(again.number == identity.number && again.store.run == identity.store.run);
+}
+
 }  // namespace
 }  // namespace ferry
 
@@ -82,15 +94,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto input = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    switch (data[0] % 3) {
+    switch (data[0] % 4) {
       case 0:
         feed_superblock(input);
         break;
       case 1:
         feed_map(input);
         break;
-      default:
+      case 2:
         feed_table(input);
+        break;
+      default:
+        feed_mark(input);
     }
   } catch (const StoreFormatError&) {
   }
