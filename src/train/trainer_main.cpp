@@ -490,7 +490,7 @@ int run_eval(config::CommandLine command) {
   start_torch(job.config, job.machine);
   const AskedModel asked(job);
   for (const std::string& note : job.notes)
-    log_line(fmt::format("{}", note));
+    log_line(note);
   Evaluation evaluation = evaluate(*asked.session, job.model, job.data);
   if (command.wants_json)
     fmt::print("{}\n", to_json(evaluation, job.data).dump());
