@@ -38,9 +38,9 @@ TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto report = nlohmann::ordered_json::parse(outcome.out);
   const MachineProfile profile = parse_machine_profile(report["profile"].dump(), "doctor");
-  EXPECT_EQ(profile.host.cpu, report["cpu"]["name"]);
+  EXPECT_EQ(profile.host.cpu, report["cpu"]["name"].get<std::string>());
   EXPECT_EQ(profile.host.n_threads, report["cpu"]["n_threads"]);
-  EXPECT_EQ(profile.host.simd, report["cpu"]["simd"]);
+  EXPECT_EQ(profile.host.simd, report["cpu"]["simd"].get<std::string>());
   EXPECT_FALSE(profile.host.adamw.empty());
   EXPECT_FALSE(profile.host.gemms.empty());
   EXPECT_TRUE(report["skipped"].is_array());
