@@ -561,8 +561,10 @@ TEST_F(ReaderTest, HostileFiles) {
         read_dataset({.path = is_folder ? dir / "d" : dir / name, .labels = LabelUse::ignored});
       });
       // A text of any size is read piece by piece, and its first byte is no text's.
-      EXPECT_THAT(message,
-                  HasSubstr(what == "4096.00 GiB" ? "byte 0 of the file is 0 (NUL)" : what));
+      const bool leads_out = is_folder && std::filesystem::is_symlink(dir / name);
+      EXPECT_THAT(message, HasSubstr(leads_out               ? "leads out of the folder"
+                                     : what == "4096.00 GiB" ? "byte 0 of the file is 0 (NUL)"
+                                                             : what));
       EXPECT_THAT(message, HasSubstr(name));
     }
 }
