@@ -95,6 +95,12 @@ std::optional<int32_t> LabelMap::find(std::string_view label) const {
   return static_cast<int32_t>(id);
 }
 
+bool LabelMap::has_entities() const {
+  return std::ranges::any_of(names_, [](const std::string& name) {
+    return name == "B" || name == "I" || name.starts_with("B-") || name.starts_with("I-");
+  });
+}
+
 std::string LabelMap::list() const {
   std::string text;
   for (int32_t id = 0; id < size() && id < 10; ++id)

@@ -43,7 +43,7 @@ struct Label {
   int32_t class_id = -1;           // single_label
   std::vector<int32_t> classes;    // multi_label: ascending, may be empty
   float value = 0;                 // regression
-  std::vector<int32_t> tags;       // tags: as many as words
+  std::vector<int32_t> tags;       // tags: as many as words; -1 of a word without a tag
   std::vector<TextRange> answers;  // answers: in the second text; none if it has no answer
 };
 
@@ -64,11 +64,12 @@ inline TextPart part_that(bool begins, bool ends) {
 }
 
 struct Example {
-  std::string text;                      // valid UTF-8, not empty
+  std::string text;                      // valid UTF-8; empty only where texts are to be answered
   std::optional<std::string> text_pair;  // for tasks on two texts
   Label label;
   std::vector<TextRange> words;  // in text, where the data came in words
   std::string id;                // the data's own name for it; may be empty
+  std::string place;             // "train.jsonl:17" while it is read, for messages; else empty
   TextPart part = TextPart::whole;
   bool continues = false;  // of a later part: as Tokenizer::append_ids takes it
 };
@@ -94,6 +95,9 @@ class LabelMap {
 
   /** "business, politics, sport"; at most ten. */
   std::string list() const;
+  /** Some names are tags of entities: B-PER, I-LOC. Else they are of parts of speech or the like,
+   * or numbers that nobody named. */
+  bool has_entities() const;
 
  private:
   std::vector<std::string> names_;

@@ -66,9 +66,8 @@ class TagScorer : public Scorer {
         scheme_(scheme),
         tokenizer_(tokenizer),
         n_labels_(static_cast<size_t>(scheme.labels.size())),
-        has_entities_(std::ranges::any_of(scheme.labels.names(), [](const std::string& name) {
-          return name == "B" || name == "I" || name.starts_with("B-") || name.starts_with("I-");
-        })) {}
+        has_entities_(scheme.labels.has_entities()),
+        words_(scheme.labels.size()) {}
 
   void add(const MicroBatch& batch,
            std::span<const float> logits,
@@ -84,6 +83,7 @@ class TagScorer : public Scorer {
   }
 
   Metrics metrics(double /*loss*/) const override {
+    if (!has_entities_) return {{"accuracy", words_.accuracy()}, {"f1_macro", words_.macro_f1()}};
     return {{"precision", scores_.precision()},
             {"recall", scores_.recall()},
             {"f1", scores_.f1()},
@@ -101,10 +101,12 @@ class TagScorer : public Scorer {
     const auto labels = data_.labels(sample);
     for (size_t t = 0; t < labels.size(); ++t) {
       if (labels[t] == kNoLabel) continue;
+      const int32_t best = argmax(at(logits, t));
+      words_.add(labels[t], best);
       actual.push_back(name(labels[t]));
-      predicted.push_back(name(argmax(at(logits, t))));
+      predicted.push_back(name(best));
     }
-    scores_.add(actual, predicted);
+    if (has_entities_) scores_.add(actual, predicted);
   }
 
   Answer answer(int64_t sample, std::span<const float> logits) {
@@ -134,7 +136,7 @@ class TagScorer : public Scorer {
       std::vector<WordTag> actual;
       for (int32_t id : example.label.tags) {
         actual.push_back({.id = id});
-        (*answer.compared)["label"].push_back(name(id));
+        (*answer.compared)["label"].push_back(id < 0 ? ordered_json() : ordered_json(name(id)));
       }
       if (has_entities_)
         say_entities(example, words, actual, answer.truth);
@@ -190,8 +192,9 @@ class TagScorer : public Scorer {
   const LabelScheme& scheme_;
   const Tokenizer& tokenizer_;
   size_t n_labels_;
-  bool has_entities_;  ///< tags are of entities; else of parts of speech, or the like
+  bool has_entities_;
   EntityScores scores_;
+  ConfusionMatrix words_;
   EncodedWords encoded_;
 };
 
@@ -219,7 +222,7 @@ class TokenClassification : public Task {
     sample.labels.assign(sample.ids.size(), kNoLabel);
     const std::vector<int32_t>& first = encoded.first_tokens;
     for (size_t w = 0; w < first.size(); ++w)
-      if (first[w] >= 0) sample.labels[static_cast<size_t>(first[w])] = tags[w];
+      if (first[w] >= 0 && tags[w] >= 0) sample.labels[static_cast<size_t>(first[w])] = tags[w];
   }
 
   void label(MicroBatch& batch,
@@ -237,6 +240,7 @@ class TokenClassification : public Task {
     return std::make_unique<TagScorer>(data, scheme(), tokenizer);
   }
   std::vector<std::string> metric_names() const override {
+    if (!scheme().labels.has_entities()) return {"loss", "accuracy", "f1_macro"};
     return {"loss", "precision", "recall", "f1", "accuracy"};
   }
 

@@ -53,6 +53,27 @@ def cases():
         "answers": pa.struct({"text": pa.list_(pa.string()), "answer_start": pa.list_(pa.int32())})}
 
 
+def check_names(directory):
+    """The names of labels that the datasets library writes into a schema."""
+    features = {"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}, "text": {"dtype": "string", "_type": "Value"}}
+    for form, column, feature in (("texts", [1, 0, -1, 1], features["label"]),
+                                  ("words", [[1, 0], [0, 0], [1, -1], [0, 1]],
+                                   {"feature": features["label"], "_type": "List"})):
+        rows = {"text": ["a", "b", "c", "d"], "label": column}
+        names = {"text": "text", "label": "label"}
+        if form == "words":
+            rows = {"tokens": [["u", "v"]] * 4, "ner_tags": column}
+            names["label"] = "ner_tags"
+        info = {"info": {"features": {names["label"]: feature}}}
+        table = pa.table(rows).replace_schema_metadata({"huggingface": json.dumps(info)})
+        for name, write in WRITERS.items():
+            path = directory / f"names_{form}.{name}"
+            write(table, path)
+            result = read(form, path)
+            assert result.returncode == 0, result.stderr
+            assert json.loads(result.stdout.splitlines()[-1]) == ["neg", "pos"], (name, result.stdout)
+
+
 def write_stream(table, path):
     with pa.ipc.new_stream(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=1000)
@@ -142,6 +163,7 @@ def main():
             write(pa.Table.from_pylist(small), path)
             n_refused += check_damage("texts", path, directory, rng)
         check_cut_file(directory)
+        check_names(directory)
         text = pa.array([b"\xff\xfe", b"ok"], pa.binary()).view(pa.string())
         pa.parquet.write_table(pa.table({"text": text, "label": ["a", "b"]}), directory / "latin.parquet")
         got = read("texts", directory / "latin.parquet")

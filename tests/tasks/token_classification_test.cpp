@@ -136,6 +136,23 @@ TEST(TokenClassification, TagsThatAreNoEntitiesAreSaidByWord) {
   EXPECT_FALSE(answers[0].predicted->contains("entities"));
 }
 
+TEST(TokenClassification, TagsThatAreNoEntitiesAreScoredByWord) {
+  const Made made("token-classification",
+                  {.problem = ProblemType::tags, .labels = LabelMap({"0", "1", "2"})},
+                  {tagged({"the", "world", "hello"}, {0, 1, -1})});
+  // The last word has no tag, and no loss.
+  EXPECT_EQ(made.batch.n_label_items, 2);
+  EXPECT_THAT(made.data.labels(0), ElementsAre(kNoLabel, 0, 1, kNoLabel, kNoLabel));
+  const auto scorer = made.scorer();
+  const auto answers = test::answers_to(*scorer, made, sure_of({0, 0, 2, 1, 0}));
+  const auto metrics = scorer->metrics(0);
+  ASSERT_EQ(metrics.size(), 2u);
+  EXPECT_EQ(metric(metrics, "accuracy"), 0.5);
+  EXPECT_NEAR(metric(metrics, "f1_macro"), 1.0 / 3, 1e-12);
+  EXPECT_THAT(made.task->metric_names(), ElementsAre("loss", "accuracy", "f1_macro"));
+  EXPECT_EQ((*answers[0].compared)["label"], ordered_json({"0", "1", nullptr}));
+}
+
 TEST(TokenClassification, AnUntrainedModelIsRefused) {
   const auto config = HfConfig::parse(R"({"model_type": "bert"})", "config.json");
   EXPECT_THROW(task_kind("token-classification").of_model(config, {}), Error);

@@ -149,6 +149,7 @@ class Batches {
   virtual ~Batches() = default;
   /** Null at the end. */
   virtual Result<std::shared_ptr<arrow::RecordBatch>> next() = 0;
+  virtual std::shared_ptr<arrow::Schema> schema() const = 0;
   /** The share of the file that was given, once `n_rows` of its rows were. */
   virtual double share(int64_t n_rows) const = 0;
 };
@@ -198,6 +199,7 @@ class ParquetBatches : public Batches {
     ARROW_RETURN_NOT_OK(reader_->ReadNext(&batch));
     return batch;
   }
+  std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   double share(int64_t n_rows) const override {
     return static_cast<double>(n_rows) / static_cast<double>(std::max<int64_t>(n_rows_, 1));
   }
@@ -218,6 +220,7 @@ class ArrowFileBatches : public Batches {
     if (next_ >= reader_->num_record_batches()) return nullptr;
     return reader_->ReadRecordBatch(next_++);
   }
+  std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   double share(int64_t /*n_rows*/) const override {
     return static_cast<double>(next_) / std::max(reader_->num_record_batches(), 1);
   }
@@ -245,6 +248,7 @@ class ArrowStreamBatches : public Batches {
     ARROW_RETURN_NOT_OK(reader_->ReadNext(&batch));
     return batch;
   }
+  std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   double share(int64_t /*n_rows*/) const override {
     const auto at = file_->Tell();
     return at.ok() ? static_cast<double>(*at) / static_cast<double>(std::max<int64_t>(n_bytes_, 1))
@@ -298,6 +302,7 @@ struct FerryTable {
   int64_t next_row = 0;                       // of the batch
   int64_t n_rows = 0;                         // given so far
   std::string text;
+  std::string metadata;  // of the datasets library
 
   /** Rows of one batch as text, as many as fill a piece. */
   Status fill() {
@@ -335,6 +340,11 @@ extern "C" __attribute__((visibility("default"))) FerryTable* ferry_table_open(
                           kind == kFerryParquet
                               ? ParquetBatches::open(std::move(file), table->pool.get())
                               : open_arrow(std::move(file), table->pool.get()));
+    constexpr const char* kKey = "huggingface";
+    const auto metadata = table->batches->schema()->metadata();
+    if (metadata && metadata->Contains(kKey)) {
+      ARROW_ASSIGN_OR_RAISE(table->metadata, metadata->Get(kKey));
+    }
     return Status::OK();
   };
   return succeeds(open, fault) ? table.release() : nullptr;
@@ -348,6 +358,13 @@ extern "C" __attribute__((visibility("default"))) bool ferry_table_next(FerryTab
            .n_bytes = table->text.size(),
            .share = is_read ? table->batches->share(table->n_rows) : 0};
   return is_read;
+}
+
+extern "C" __attribute__((visibility("default"))) void ferry_table_metadata(FerryTable* table,
+                                                                            const char** text,
+                                                                            size_t* n_bytes) {
+  *text = table->metadata.data();
+  *n_bytes = table->metadata.size();
 }
 
 extern "C" __attribute__((visibility("default"))) void ferry_table_close(FerryTable* table) {

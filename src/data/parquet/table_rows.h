@@ -31,10 +31,14 @@ using FerryTableOpen = FerryTable*(const char* path, FerryTableKind kind, FerryT
 /** Null stands for what JSON has no form for: nulls, numbers that are not finite, bytes, dates.
  * False where the file cannot be read any further. */
 using FerryTableNext = bool(FerryTable* table, FerryTableRows* rows, FerryTableFault fault);
+/** The text of the schema's metadata under the key "huggingface", as the datasets library writes
+ * it; n_bytes 0 where there is none. It stays as long as the table. */
+using FerryTableMetadata = void(FerryTable* table, const char** text, size_t* n_bytes);
 using FerryTableClose = void(FerryTable* table);
 
 }  // extern "C"
 
 inline constexpr const char *kFerryTableOpenName = "ferry_table_open",
                             *kFerryTableNextName = "ferry_table_next",
+                            *kFerryTableMetadataName = "ferry_table_metadata",
                             *kFerryTableCloseName = "ferry_table_close";

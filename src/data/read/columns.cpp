@@ -14,7 +14,8 @@ namespace ferry {
 namespace {
 
 // As the data sets of the hub and of GLUE name them; a pair counts only when both are there.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kPairNames = {{
+using NamePair = std::pair<std::string_view, std::string_view>;
+constexpr std::array<NamePair, 15> kPairNames = {{
     {"sentence1", "sentence2"},
     {"premise", "hypothesis"},
     {"question1", "question2"},
@@ -31,6 +32,23 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kPairNam
     {"prompt", "response"},
     {"instruction", "output"},
 }};
+// Of language models: a prompt and its completion.
+constexpr std::array<NamePair, 12> kPromptNames = {{
+    {"prompt", "completion"},
+    {"prompt", "response"},
+    {"prompt", "answer"},
+    {"prompt", "output"},
+    {"instruction", "output"},
+    {"instruction", "response"},
+    {"question", "answer"},
+    {"question", "response"},
+    {"query", "response"},
+    {"query", "answer"},
+    {"input", "output"},
+    {"input", "response"},
+}};
+// What an instruction or a question is about, in data of the Alpaca and Dolly forms.
+constexpr std::array<std::string_view, 2> kBelowPrompt = {"input", "context"};
 constexpr std::array<std::string_view, 16> kTextNames = {
     "text",  "sentence", "content", "document", "review", "review_text", "comment", "comment_text",
     "tweet", "message",  "body",    "article",  "title",  "question",    "input",   "prompt"};
@@ -52,9 +70,11 @@ bool is_one_of(const Names& names, std::string_view name) {
 
 bool is_known_name(std::string_view name) {
   const std::string low = lower(name);
+  const auto has_name = [&](const NamePair& pair) {
+    return pair.first == low || pair.second == low;
+  };
   return is_one_of(kTextNames, low) || is_one_of(kLabelNames, low) ||
-         std::any_of(kPairNames.begin(), kPairNames.end(),
-                     [&](const auto& pair) { return pair.first == low || pair.second == low; });
+         std::ranges::any_of(kPairNames, has_name) || std::ranges::any_of(kPromptNames, has_name);
 }
 
 /** At most so many bytes of a text, whole characters. */
@@ -89,9 +109,11 @@ class Chooser {
     for (const std::string& name : options_.label_columns)
       labels_.push_back(asked(name, "label_column"));
     if (!options_.text_column.empty())
-      text_ = asked(options_.text_column, "text_column");
+      ask_for_texts();
     else
       guess_texts_by_name();
+    columns.is_guessed = options_.text_column.empty();
+    columns.are_documents = options_.rows == RowForm::documents;
     check_asked();
     if (labels_.empty()) guess_label_by_name();
     if (!text_ || labels_.empty()) guess_by_count();
@@ -100,10 +122,20 @@ class Chooser {
     columns.text = *text_;
     columns.text_pair = pair_;
     if (options_.labels != LabelUse::ignored) columns.labels = labels_;
+    columns.below = below_;
     columns.note = fmt::format("text is {}", shown(columns.text));
+    for (const std::string& name : below_)
+      if (std::ranges::count(names_, name) > 0)
+        columns.note += fmt::format(" and, a line below, column '{}'", name);
     if (pair_) columns.note += fmt::format(" with {}", shown(*pair_));
-    for (size_t i = 0; i < columns.labels.size(); ++i)
-      columns.note += fmt::format("{}{}", i ? ", " : ", label is ", shown(columns.labels[i]));
+    const size_t n_labels = columns.labels.size();
+    for (size_t i = 0; i < n_labels; ++i)
+      columns.note +=
+          fmt::format("{}{}",
+                      i > 0          ? ", "
+                      : n_labels > 1 ? fmt::format(", labels are {} columns of 0 and 1: ", n_labels)
+                                     : ", label is ",
+                      n_labels > 1 ? quoted(columns.labels[i]) : shown(columns.labels[i]));
     if (by_count_)
       columns.note += " (the column with fewer different values is taken for the label)";
     return columns;
@@ -113,6 +145,11 @@ class Chooser {
   std::string shown(size_t column) const {
     return names_.empty() ? fmt::format("column {}", column)
                           : fmt::format("column '{}'", first_bytes(names_[column], 200));
+  }
+
+  std::string quoted(size_t column) const {
+    return names_.empty() ? std::to_string(column)
+                          : fmt::format("'{}'", first_bytes(names_[column], 200));
   }
 
   std::string all() const {
@@ -138,6 +175,25 @@ class Chooser {
     throw Error(Fault::usage, "data.columns",
                 fmt::format("{} = {}: '{}' has {}", option, name, file_, all()),
                 names_.empty() ? "columns count from 0" : "use one of these names");
+  }
+
+  /** One column, or several whose texts are joined: "instruction,input". */
+  void ask_for_texts() {
+    std::string_view rest = options_.text_column;
+    const bool is_one = rest.find(',') == rest.npos || std::ranges::count(names_, rest) > 0;
+    if (is_one) {
+      text_ = asked(options_.text_column, "text_column");
+      return;
+    }
+    for (bool is_first = true; !rest.empty(); is_first = false) {
+      const size_t end = std::min(rest.find(','), rest.size());
+      const size_t column = asked(std::string(trim(rest.substr(0, end))), "text_column");
+      if (is_first)
+        text_ = column;
+      else
+        below_.push_back(names_.empty() ? std::to_string(column) : names_[column]);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
   }
 
   /** Columns asked for by name or number that turn out to be one. */
@@ -206,16 +262,29 @@ class Chooser {
     return std::nullopt;
   }
 
+  template <typename Pairs>
+  bool guess_pair(const Pairs& pairs) {
+    for (const auto& [first, second] : pairs) {
+      const auto a = named(first), b = named(second);
+      if (!a || !b) continue;
+      text_ = a;
+      pair_ = b;
+      return true;
+    }
+    return false;
+  }
+
   void guess_texts_by_name() {
-    if (!pair_)
-      for (const auto& [first, second] : kPairNames) {
-        auto a = named(first), b = named(second);
-        if (a && b) {
-          text_ = a;
-          pair_ = b;
-          return;
+    const bool has_prompts = options_.rows == RowForm::documents;
+    if (!pair_ && (has_prompts ? guess_pair(kPromptNames) : guess_pair(kPairNames))) {
+      const std::string prompt = has_prompts ? lower(names_[*text_]) : "";
+      if (prompt == "instruction" || prompt == "question")
+        for (const std::string_view name : kBelowPrompt) {
+          const auto column = named(name);  // some rows only may have it
+          below_.push_back(column ? names_[*column] : std::string(name));
         }
-      }
+      return;
+    }
     for (std::string_view name : kTextNames)
       if ((text_ = named(name))) return;
   }
@@ -277,10 +346,91 @@ class Chooser {
   size_t n_columns_;
   std::optional<size_t> text_, pair_;
   std::vector<size_t> labels_;
+  std::vector<std::string> below_;
   bool by_count_ = false;
 };
 
+constexpr std::string_view kWithinPrompt =
+    "write it into the prompt, in the words of the model's template, and leave the column out";
+
 }  // namespace
+
+bool Columns::is_unread(size_t column, const std::string& name) const {
+  return column != text && column != text_pair && std::ranges::count(labels, column) == 0 &&
+         std::ranges::count(below, name) == 0;
+}
+
+void add_below(std::string& text, std::string_view below) {
+  if (trim(below).empty()) return;
+  if (trim(text).empty())
+    text.clear();
+  else
+    text += '\n';
+  text += below;
+}
+
+void refuse_chat(std::string_view place, std::string_view name) {
+  throw Error(
+      Fault::data, "data.chat",
+      fmt::format("{}: '{}' holds a chat, and chat data are not read in this version", place, name),
+      fmt::format(
+          "write rows {{\"prompt\": ..., \"completion\": ...}} with the text of the model's "
+          "template in "
+          "the prompt and the last answer in the completion; for lists of role and content: "
+          "python3 -c \"import json,sys,transformers as T; "
+          "t=T.AutoTokenizer.from_pretrained(sys.argv[1]); "
+          "[print(json.dumps({{'prompt':t.apply_chat_template(m[:-1],tokenize=False,"
+          "add_generation_prompt=True).removeprefix(t.bos_token or ''),"
+          "'completion':m[-1]['content']}})) "
+          "for m in (json.loads(l)['{}'] for l in sys.stdin)]\" MODEL < CHATS.jsonl > "
+          "PROMPTS.jsonl",
+          name));
+}
+
+void refuse_meaning(std::string_view place,
+                    std::string_view name,
+                    bool is_flag,
+                    const Columns& columns) {
+  if (!columns.is_guessed || !columns.are_documents) return;
+  struct Meaning {
+    std::string_view name, what, hint;
+    bool is_of_prompts = true;
+  };
+  constexpr std::string_view kPreference =
+      "is preference data (DPO, reward models), which this version does not train on";
+  constexpr std::string_view kToChosen =
+      "to train on the chosen answers: --text-column prompt --text-pair-column chosen";
+  constexpr std::string_view kSystem = "holds a system prompt, which would be left out";
+  constexpr Meaning kMeanings[] = {
+      {"chosen", kPreference, kToChosen, false},
+      {"rejected", kPreference, kToChosen, false},
+      {"system", kSystem, kWithinPrompt},
+      {"system_prompt", kSystem, kWithinPrompt},
+      {"history", "holds earlier turns, which would be left out", kWithinPrompt},
+      {"tools", "holds the tools of a chat, which would be left out", kWithinPrompt},
+  };
+  const std::string low = lower(name);
+  for (const Meaning& meaning : kMeanings)
+    if (meaning.name == low && (columns.text_pair || !meaning.is_of_prompts))
+      throw Error(Fault::data, "data.columns",
+                  fmt::format("{}: column '{}' {}", place, name, meaning.what), meaning.hint);
+  // Without it a model would learn the bad completions as well as the good ones.
+  if (columns.text_pair && is_flag && low == "label")
+    throw Error(Fault::data, "data.columns",
+                fmt::format("{}: column '{}' says which completions are good (KTO), and this "
+                            "version does not train on such data",
+                            place, name),
+                "keep the rows of the good ones, and leave the column out");
+}
+
+std::string note_of_unread(const std::vector<std::string>& names) {
+  constexpr size_t kNames = 12;
+  std::string note;
+  for (size_t i = 0; i < std::min(names.size(), kNames); ++i)
+    note += fmt::format("{}'{}'", i > 0 ? ", " : "not read: ", first_bytes(names[i], 60));
+  if (names.size() > kNames) note += fmt::format(", ... ({} in all)", names.size());
+  return note;
+}
 
 Columns choose_columns(const std::vector<std::string>& names,
                        const std::vector<DelimitedRow>& sample,

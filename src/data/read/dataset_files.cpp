@@ -93,6 +93,10 @@ std::vector<stdfs::path> dataset_files(const std::string& name) {
   return files;
 }
 
+std::vector<std::string> dataset_parts(const std::string& name) {
+  return exists(name) ? std::vector<std::string>{name} : parts_of(name);
+}
+
 std::string absolute_dataset(const std::string& name) {
   std::error_code code;
   const auto absolute = [&](const std::string& path) {

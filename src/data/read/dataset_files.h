@@ -14,6 +14,9 @@ namespace ferry {
  * it exists or not. Throws Error(data) where nothing matches a pattern, or a file comes twice. */
 std::vector<std::filesystem::path> dataset_files(const std::string& name);
 
+/** The names between its commas; itself where a file has that name. */
+std::vector<std::string> dataset_parts(const std::string& name);
+
 /** The same name from wherever it is read. */
 std::string absolute_dataset(const std::string& name);
 

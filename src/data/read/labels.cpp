@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -150,7 +152,6 @@ LabelMap build_map(const LabelFacts& facts,
                    const LabelTexts& labels,
                    bool are_integers,
                    ProblemType problem) {
-  if (!facts.head().hot_columns.empty()) return LabelMap(facts.head().hot_columns);
   std::vector<std::string> names;
   for (const auto& [label, uses] : labels)
     names.push_back(are_integers ? *canonical_integer(label) : label);
@@ -159,6 +160,27 @@ LabelMap build_map(const LabelFacts& facts,
   if (map.size() == 0)
     throw Error(Fault::data, "data.labels", fmt::format("'{}' has no labels", facts.name()));
   return map;
+}
+
+/** transformers' names of labels that have none. */
+std::vector<std::string> default_names(size_t n) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < n; ++i)
+    names.push_back(fmt::format("LABEL_{}", i));
+  return names;
+}
+
+/** Every label that may be one is a name already. */
+bool are_all_names(const LabelTexts& labels, const std::vector<std::string>& names) {
+  return std::ranges::all_of(labels, [&](const auto& label) {
+    return std::ranges::count(names, label.first) > 0 || label.first == "-100" ||
+           label.first == "-1";
+  });
+}
+
+bool are_numbers(const std::vector<std::string>& names) {
+  return std::ranges::any_of(
+      names, [](const std::string& name) { return canonical_integer(name).has_value(); });
 }
 
 void check_labels(const LabelTexts& labels, bool any_list) {
@@ -210,6 +232,18 @@ void LabelFacts::finish_file() {
   others_.clear();
 }
 
+void LabelFacts::look_at_list(const RawRow& row) {
+  const std::vector<std::string>& labels = row.labels;
+  const bool is_hot = labels.size() > 1 && std::ranges::all_of(labels, is_zero_or_one);
+  const bool is_first = !any_list_ && n_rows_ == 0;
+  hot_length_ =
+      row.has_list && is_hot && (is_first || hot_length_ == labels.size()) ? labels.size() : 0;
+  const auto n_ones = std::ranges::count_if(
+      labels, [](const std::string& label) { return parse_number(label) == 1; });
+  const bool has_twice = n_ones > 1 || std::ssize(labels) - n_ones > 1;
+  if (row.has_list && is_hot && has_twice && twice_.empty()) twice_ = row.place;
+}
+
 void LabelFacts::add(const RawRow& row, const TextFiles& files) {
   if (n_rows_ == 0) {
     head_ = files.source().head();
@@ -218,6 +252,7 @@ void LabelFacts::add(const RawRow& row, const TextFiles& files) {
   const bool begins_file = n_rows_ == 0 || files.file() != file_;
   if (begins_file) start_file(row, files);
   if (first_ && !begins_file) others_.insert(row.labels.front());
+  look_at_list(row);
   any_list_ |= row.has_list;
   for (size_t i = 0; i < row.labels.size(); ++i) {
     LabelTexts& column = columns_[columns_.size() > 1 ? i : 0];
@@ -229,27 +264,110 @@ void LabelFacts::add(const RawRow& row, const TextFiles& files) {
   ++n_file_rows_;
 }
 
+/** Labels that mean that a row has none. -100 is torch's; the hub writes -1 in parts of data sets
+ * whose labels are kept secret. */
+void LabelReading::find_without(const LabelFacts& facts, const LabelScheme* known) {
+  if (facts.any_list() || scheme_.problem != ProblemType::single_label) return;
+  const LabelTexts& labels = facts.columns().front();
+  const auto take = [&](const std::string& label) {
+    if (known && known->labels.find(label)) return;
+    if (const auto found = labels.find(label); found != labels.end()) without_.insert(*found);
+  };
+  take("-100");
+  const auto minus_one = labels.find("-1");
+  if (minus_one == labels.end()) return;
+  if (known || !names_.empty()) {
+    if (std::ranges::count(names_, "-1") == 0) take("-1");
+    return;
+  }
+  std::set<int64_t> others;
+  for (const auto& [label, uses] : labels) {
+    const auto number = canonical_integer(label);
+    if (!number) return;
+    if (label != "-1" && label != "-100") others.insert(std::stoll(*number));
+  }
+  const bool count_from_0 = !others.empty() && *others.begin() == 0 &&
+                            *others.rbegin() + 1 == static_cast<int64_t>(others.size());
+  if (!count_from_0) return;
+  // 0 and 1 may be two classes beside rows without one, or two of three: bad, neutral, good.
+  if (others.size() == 2)
+    refuse_row(minus_one->second.place,
+               "the label is -1, others are 0 and 1: is -1 a class, or has the row no label?",
+               "a class: label_names = -1,0,1; no label: remove such rows, or name the two classes "
+               "with label_names = NAME,NAME");
+  if (others.size() > 2) take("-1");
+}
+
+bool LabelReading::is_without(const RawRow& row) const {
+  return !without_.empty() && row.labels.size() == 1 && !row.has_list &&
+         without_.contains(row.labels.front());
+}
+
+/** The name that a label of the data stands for. */
+std::string LabelReading::name_of(const std::string& label, std::string_view place) const {
+  if (names_.empty()) return label;
+  const auto number = canonical_integer(label);
+  const bool is_name = std::ranges::count(names_, label) > 0;
+  if (is_name && (!are_places_ || !number)) return label;
+  const int64_t at = number ? std::stoll(*number) : -1;
+  if (at < 0 || at >= std::ssize(names_))
+    refuse_row(place,
+               fmt::format("the label '{}' has no name, the {} names are {}", label, names_.size(),
+                           LabelMap(names_).list()),
+               "label_names names the labels 0, 1, ... in their order");
+  return names_[static_cast<size_t>(at)];
+}
+
+LabelTexts LabelReading::named(const LabelTexts& labels) const {
+  LabelTexts all;
+  for (const auto& [label, uses] : labels)
+    if (!without_.contains(label)) add_uses(all, name_of(label, uses.place), uses);
+  return all;
+}
+
 /** The labels that rows have once they are in the form of the problem: one, or a list. */
 LabelTexts LabelReading::shape(const LabelFacts& facts, const DatasetOptions& options) {
   const bool is_multi = scheme_.problem == ProblemType::multi_label;
-  hot_columns_ = facts.head().hot_columns;
-  if (!is_multi && (facts.any_list() || hot_columns_.size() > 1))
+  hot_names_ = facts.head().hot_columns;
+  if (!is_multi && (facts.any_list() || hot_names_.size() > 1))
     throw Error(Fault::data, "data.labels",
                 fmt::format("'{}' has lists of labels, expected {}", facts.name(),
                             plain_name_of(scheme_.problem)));
   const LabelTexts& as_they_are = facts.columns().front();
-  LabelTexts labels;
-  if (!hot_columns_.empty()) {
+  const bool knows_numbers = are_numbers(scheme_.labels.names());
+  if (!hot_names_.empty()) {
     form_ = Form::hot_columns;
-    labels = hot_labels(facts);
-  } else if (is_multi && !facts.any_list()) {
+    return hot_labels(facts);
+  }
+  if (is_multi && facts.hot_length() > 0 && !knows_numbers) {
+    form_ = Form::hot_list;
+    hot_names_ = scheme_.labels.size() > 0 ? scheme_.labels.names()
+                 : !names_.empty()         ? names_
+                                           : default_names(facts.hot_length());
+    if (hot_names_.size() != facts.hot_length())
+      throw Error(Fault::data, "data.labels",
+                  fmt::format("the lists of '{}' have a 0 or 1 for {} labels, expected {}: {}",
+                              facts.name(), facts.hot_length(), hot_names_.size(),
+                              LabelMap(hot_names_).list()));
+    return {};
+  }
+  if (!facts.twice().empty() && !knows_numbers)
+    refuse_row(facts.twice(), "the list has the label 0 or 1 twice",
+               "a list names the labels of a text, each once; or all lists have a 0 or 1 for every "
+               "label, and are of one length");
+  LabelTexts labels;
+  if (is_multi && !facts.any_list()) {
     form_ = Form::in_one_text;
     separator_ = separator_of(as_they_are, options);
+    LabelTexts single;
     for (const auto& [text, uses] : as_they_are)
       for (const std::string& label : split_list(text, separator_))
-        add_uses(labels, label, uses);
-  } else {
+        add_uses(single, label, uses);
+    labels = named(single);
+  } else if (scheme_.problem == ProblemType::regression) {
     labels = as_they_are;
+  } else {
+    labels = named(as_they_are);
   }
   check_labels(labels, facts.any_list());
   return labels;
@@ -265,35 +383,82 @@ LabelReading::LabelReading(const LabelFacts& facts,
     throw Error(Fault::usage, "data.labels",
                 fmt::format("'{}' is to be read as {}, but the model is for {}", facts.name(),
                             plain_name_of(scheme_.problem), plain_name_of(known->problem)));
+  names_ = options.label_names.empty() ? facts.head().label_names : options.label_names;
+  are_places_ = options.label_names.empty() || !are_all_names(facts.columns().front(), names_);
   if (scheme_.problem == ProblemType::single_label) check_header(facts, known);
+  if (known) scheme_ = *known;
+  find_without(facts, known);
   const LabelTexts labels =
       scheme_.problem == ProblemType::unlabelled ? LabelTexts() : shape(facts, options);
-  if (known) {
-    scheme_ = *known;
-  } else if (scheme_.problem == ProblemType::single_label ||
-             scheme_.problem == ProblemType::multi_label) {
-    are_integers_ = std::ranges::all_of(
-        labels, [](const auto& label) { return canonical_integer(label.first).has_value(); });
-    scheme_.labels = build_map(facts, labels, are_integers_, scheme_.problem);
+  const bool has_map =
+      scheme_.problem == ProblemType::single_label || scheme_.problem == ProblemType::multi_label;
+  if (!known && has_map) {
+    const bool is_hot = form_ == Form::hot_columns || form_ == Form::hot_list;
+    const std::vector<std::string>& given = is_hot ? hot_names_ : names_;
+    are_integers_ = given.empty() && std::ranges::all_of(labels, [](const auto& label) {
+                      return canonical_integer(label.first).has_value();
+                    });
+    if (labels.empty() && !is_hot && !without_.empty())
+      throw Error(Fault::data, "data.labels",
+                  fmt::format("'{}' has no labels: all {} rows are labelled {}", facts.name(),
+                              facts.n_rows(), without_.begin()->first),
+                  "is it the part of the data set whose labels are kept secret?");
+    scheme_.labels =
+        given.empty() ? build_map(facts, labels, are_integers_, scheme_.problem) : LabelMap(given);
   }
+  note(labels);
 }
 
-std::string LabelReading::note() const {
+void LabelReading::note(const LabelTexts& labels) {
   const int32_t n = scheme_.labels.size();
-  const std::string labels = fmt::format("{} label{}", n, n == 1 ? "" : "s");
+  const std::string n_labels = fmt::format("{} label{}", n, n == 1 ? "" : "s");
+  const std::string list = scheme_.labels.list();
   switch (scheme_.problem) {
     case ProblemType::single_label:
-      return fmt::format("{}: {}", labels, scheme_.labels.list());
-    case ProblemType::multi_label:
-      return fmt::format("{}, any number of them per text: {}", labels, scheme_.labels.list());
-    case ProblemType::regression:
-      return "labels are numbers to predict (regression)";
-    case ProblemType::unlabelled:
-    case ProblemType::tags:
-    case ProblemType::answers:
+      notes_.push_back(fmt::format("{}: {}", n_labels, list));
       break;
+    case ProblemType::multi_label:
+      notes_.push_back(fmt::format("{}, any number of them per text: {}", n_labels, list));
+      if (form_ == Form::hot_list)
+        notes_.push_back("each list of labels has a 0 or 1 for every label");
+      break;
+    case ProblemType::regression:
+      notes_.emplace_back("labels are numbers to predict (regression)");
+      break;
+    default:
+      notes_.emplace_back("no labels");
   }
-  return "no labels";
+  for (const auto& [label, uses] : without_)
+    notes_.push_back(
+        fmt::format("{} row{} labelled {} {} no label and {} passed over, the first "
+                    "is {}",
+                    uses.n, uses.n == 1 ? "" : "s", label, uses.n == 1 ? "has" : "have",
+                    uses.n == 1 ? "is" : "are", uses.place));
+  if (scheme_.problem == ProblemType::single_label) count(labels);
+}
+
+/** How many rows have each label, and whether that is very uneven. */
+void LabelReading::count(const LabelTexts& labels) {
+  constexpr size_t kShown = 20;
+  std::vector<int64_t> counts(static_cast<size_t>(scheme_.labels.size()));
+  for (const auto& [label, uses] : labels)
+    if (const auto id = scheme_.labels.find(label)) counts[static_cast<size_t>(*id)] += uses.n;
+  std::string shown;
+  for (size_t i = 0; i < std::min(counts.size(), kShown); ++i)
+    shown += fmt::format("{}{} {}", i > 0 ? ", " : "", scheme_.labels.name(static_cast<int32_t>(i)),
+                         counts[i]);
+  if (counts.size() > kShown) shown += ", ...";
+  notes_.push_back("rows by label: " + shown);
+  if (counts.empty()) return;
+  const auto rarest = std::ranges::min_element(counts);
+  const int64_t n = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  constexpr int64_t kUneven = 5;  // times fewer rows than of even labels
+  scheme_.is_unbalanced = *rarest * kUneven * std::ssize(counts) < n;
+  if (!scheme_.is_unbalanced) return;
+  notes_.push_back(fmt::format(
+      "warning: the labels are unbalanced, '{}' has {} of {} rows: go by f1_macro, accuracy says "
+      "little; trained with class_weights = auto each label counts the same",
+      scheme_.labels.name(static_cast<int32_t>(rarest - counts.begin())), *rarest, n));
 }
 
 /** Its labels in the form of the problem. */
@@ -307,12 +472,18 @@ std::vector<std::string> LabelReading::labels_of(const RawRow& row) const {
       labels = split_list(row.labels.front(), separator_);
       break;
     case Form::hot_columns:
-      for (size_t i = 0; i < hot_columns_.size(); ++i)
-        if (parse_number(row.labels[i]) == 1) labels.push_back(hot_columns_[i]);
+    case Form::hot_list:
+      if (row.labels.size() != hot_names_.size())  // the file may have changed
+        refuse_row(row.place,
+                   fmt::format("{} values for {} labels", row.labels.size(), hot_names_.size()));
+      for (size_t i = 0; i < hot_names_.size(); ++i)
+        if (parse_number(row.labels[i]) == 1) labels.push_back(hot_names_[i]);
+      return labels;
   }
-  if (are_integers_)
-    for (std::string& label : labels)
-      label = canonical_integer(label).value_or(label);
+  for (std::string& label : labels) {
+    label = name_of(label, row.place);
+    if (are_integers_) label = canonical_integer(label).value_or(label);
+  }
   return labels;
 }
 

@@ -46,7 +46,13 @@ class LabelFacts {
   };
   const std::optional<UnknownHeader>& unknown_header() const { return unknown_header_; }
 
+  /** Labels of each list, where every list has a 0 or 1 for each label; 0: they are names. */
+  size_t hot_length() const { return hot_length_; }
+  /** The first list that has a 0 or 1 twice and is no such list; empty: there is none. */
+  const std::string& twice() const { return twice_; }
+
  private:
+  void look_at_list(const RawRow& row);
   void start_file(const RawRow& row, const TextFiles& files);
   void finish_file();
 
@@ -54,6 +60,8 @@ class LabelFacts {
   RowsHead head_;
   int64_t n_rows_ = 0;
   bool any_list_ = false;
+  size_t hot_length_ = 0;
+  std::string twice_;
   std::vector<LabelTexts> columns_;
   std::optional<UnknownHeader> unknown_header_;
   // The file that is being read.
@@ -71,22 +79,33 @@ class LabelReading {
   LabelReading(const LabelFacts& facts, const DatasetOptions& options, const LabelScheme* known);
 
   const LabelScheme& scheme() const { return scheme_; }
-  /** "4 labels: a, b, c, d". */
-  std::string note() const;
+  /** "4 labels: a, b, c, d"; how many rows have each, and which rows are passed over. */
+  std::vector<std::string> notes() const { return notes_; }
+  /** The row's label says that it has none: -100, or -1 where labels count from 0. */
+  bool is_without(const RawRow& row) const;
   /** Error(data) where the scheme does not know the label. */
   Label read(const RawRow& row) const;
 
  private:
-  enum class Form : uint8_t { as_they_are, in_one_text, hot_columns };
+  enum class Form : uint8_t { as_they_are, in_one_text, hot_columns, hot_list };
 
+  void find_without(const LabelFacts& facts, const LabelScheme* known);
   LabelTexts shape(const LabelFacts& facts, const DatasetOptions& options);
+  LabelTexts named(const LabelTexts& labels) const;
+  std::string name_of(const std::string& label, std::string_view place) const;
   std::vector<std::string> labels_of(const RawRow& row) const;
+  void note(const LabelTexts& labels);
+  void count(const LabelTexts& labels);
 
   LabelScheme scheme_;
   Form form_ = Form::as_they_are;
   char separator_ = '\0';
-  std::vector<std::string> hot_columns_;
+  std::vector<std::string> hot_names_;  // of the columns, or of a list's places
+  std::vector<std::string> names_;      // of the labels 0, 1, ...; empty: labels are names
+  bool are_places_ = false;    // labels are places in names_, also where a name is a number
+  LabelTexts without_;         // labels that say "no label"
   bool are_integers_ = false;  // "1.0" and "1" are one class
+  std::vector<std::string> notes_;
 };
 
 }  // namespace ferry

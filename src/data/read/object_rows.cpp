@@ -1,5 +1,7 @@
 #include "src/data/read/object_rows.h"
 
+#include "src/data/read/formats/class_labels.h"
+
 namespace ferry {
 
 bool has_objects(DatasetFormat format) {
@@ -26,6 +28,10 @@ bool ObjectRows::next(JsonRow& row) {
   ++n_rows_;
   if (text_) row.text = text_->take(row.text, utf8_);
   return true;
+}
+
+std::vector<std::string> ObjectRows::label_names(const std::string& column) const {
+  return class_label_names(name_, table_ ? table_->metadata() : std::string_view(), column);
 }
 
 double ObjectRows::share() const {

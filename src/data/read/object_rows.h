@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/data/read/formats/json_rows.h"
 #include "src/data/read/formats/table_file.h"
@@ -27,6 +28,9 @@ class ObjectRows {
   bool next(JsonRow& row);
   /** The file as a text; null for a table. */
   const TextFile* text_file() const { return text_ ? &*text_ : nullptr; }
+  /** The names of the labels 0, 1, ... of a column (class_labels.h); empty where nothing names
+   * them. */
+  std::vector<std::string> label_names(const std::string& column) const;
   bool was_latin1() const { return text_ && text_->is_latin1(); }
   /** The share of the file that was given so far, from 0 to 1. */
   double share() const;

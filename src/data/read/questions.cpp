@@ -69,7 +69,9 @@ std::vector<TextRange> answers_of(const ordered_json& question,
   const auto found = question.find(key);
   if (found == question.end() || found->is_null())
     refuse_row(place, fmt::format("the field '{}' is missing", key),
-               "a question without an answer has an empty list");
+               R"(expected "answers": {"text": ["Ann"], "answer_start": [12]}, where answer_start )"
+               "counts the characters of the context before the answer; a question without an "
+               "answer has two empty lists");
   std::vector<std::pair<ordered_json, ordered_json>> pairs;
   const auto field = [](const ordered_json& object, const char* name) {
     return object.is_object() ? object.value(name, ordered_json()) : ordered_json();
@@ -97,6 +99,7 @@ Example question_of(const ordered_json& question,
                     bool wants_answers,
                     const std::string& place) {
   Example example;
+  example.place = place;
   example.text = text_at(question, keys.question, place);
   example.text_pair = text_at(paragraph, keys.context, place);
   if (const auto id = question.find("id"); id != question.end()) example.id = text_or_integer(*id);

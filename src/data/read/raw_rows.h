@@ -19,6 +19,7 @@ struct RawRow {
   std::optional<std::string> text_pair;
   std::vector<std::string> labels;  // one, unless a list or several columns; the texts of the file
   bool has_list = false;            // JSONL gave a list of labels
+  bool is_unlabelled = false;       // its one label is null or empty
   TextPart part = TextPart::whole;
   std::string place;  // "train.tsv:17", or the file alone
 };
@@ -27,7 +28,8 @@ struct RawRow {
 struct RowsHead {
   bool has_labels = false;
   std::vector<std::string>
-      hot_columns;             // several label columns: labels[i] is the 0 or 1 of hot_columns[i]
+      hot_columns;  // several label columns: labels[i] is the 0 or 1 of hot_columns[i]
+  std::vector<std::string> label_names;  // that the file has for its labels, which are their places
   std::string unknown_header;  // the first row, where it may be names of columns that nobody knows
   bool is_folder = false;
   std::vector<std::string> bare_folders;  // sub-directories of a folder that gave no document

@@ -43,6 +43,7 @@ constexpr std::array kExtensions = {
     Named<DatasetFormat>{".arrow", DatasetFormat::arrow},
     Named<DatasetFormat>{".feather", DatasetFormat::arrow},
     Named<DatasetFormat>{".conll", DatasetFormat::conll},
+    Named<DatasetFormat>{".conllu", DatasetFormat::conll},
     Named<DatasetFormat>{".bio", DatasetFormat::conll},
     Named<DatasetFormat>{".iob", DatasetFormat::conll},
     Named<DatasetFormat>{".iob2", DatasetFormat::conll},

@@ -76,12 +76,14 @@ struct DatasetOptions {
   HeaderRow header = HeaderRow::automatic;
   QuotingChoice quoting = QuotingChoice::automatic;
   char delimiter = '\0';  // of CSV and TSV; '\0': see src/data/read/formats/delimiter.h
-  std::optional<ProblemType> problem;  // nullopt: from the labels
+  std::vector<std::string> label_names;  // of the labels 0, 1, ...; {}: those that the data has
+  std::optional<ProblemType> problem;    // nullopt: from the labels
   char label_separator =
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs
   RowForm rows = RowForm::texts;
   LabelUse labels = LabelUse::required;
   TextEncoding encoding = TextEncoding::utf8;
+  bool keeps_empty = false;                // rows without a text are examples, too: of prediction
   bool takes_pipe = false;                 // read once, so that /dev/stdin or <(command) will do
   std::shared_ptr<std::string> pipe_text;  // all that came through the pipe
 };
@@ -93,6 +95,7 @@ struct LabelScheme {
   LabelMap labels;                // of single_label, multi_label and tags
   std::optional<bool> has_pairs;  // examples are two texts each; nullopt where nobody knows
   bool has_unanswered = false;    // of answers: some questions have none
+  bool is_unbalanced = false;     // of single_label: few texts have the rarest label
 };
 
 /** Examples one after another. */
@@ -130,6 +133,10 @@ class DatasetReader {
   /** All examples from the first on: in the order of the files; a folder's by label, then file
    * name. The reader outlives them. */
   virtual std::unique_ptr<ExampleStream> examples() const = 0;
+  /** The data sets that it is a mix of; none of one that is no mix. */
+  virtual std::vector<const DatasetReader*> parts() const { return {}; }
+  /** Changes with the choice of examples that a mix makes. */
+  virtual uint64_t choice() const { return 0; }
 
  protected:
   explicit DatasetReader(DatasetFiles files) : files_(std::move(files)) {}
@@ -153,6 +160,13 @@ std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options);
 /** Data beside a scheme that is known; a label outside it is an error that lists the known ones. */
 std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options,
                                             const LabelScheme& scheme);
+
+/** Several data sets as one, whose examples come one data set after the other. `shares` (a number
+ * above 0 for each part, of any sum) are kept: as many examples are taken as there are without
+ * taking one twice, drawn by the seed. All parts have the labels of the first. */
+std::unique_ptr<DatasetReader> mix_datasets(std::vector<std::unique_ptr<DatasetReader>> parts,
+                                            const std::vector<double>& shares,
+                                            uint64_t seed);
 
 /** A dataset that is held in memory. */
 struct Dataset {

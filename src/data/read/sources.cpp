@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/data/read/columns.h"
+#include "src/data/read/formats/class_labels.h"
 #include "src/data/read/formats/delimited.h"
 #include "src/data/read/formats/delimiter.h"
 #include "src/data/read/formats/json_objects.h"
@@ -241,9 +242,22 @@ class DelimitedRows : public TextRows {
     columns_ = roles_.note + (has_header_ ? "" : ", no header");
     notes_.push_back(fmt::format("{}: {}", name_, columns_));
     head_.has_labels = !roles_.labels.empty();
+    if (roles_.labels.size() == 1 && !names.empty())
+      head_.label_names = class_label_names(name_, {}, names[roles_.labels.front()]);
+    names_ = names;
+    for (size_t column = names_.size(); column < n_columns_; ++column)
+      names_.push_back(std::to_string(column));
     if (roles_.labels.size() > 1)
       for (size_t column : roles_.labels)
-        head_.hot_columns.push_back(names.empty() ? std::to_string(column) : names[column]);
+        head_.hot_columns.push_back(names_[column]);
+    for (size_t column = 0; column < n_columns_; ++column) {
+      if (std::ranges::count(roles_.below, names_[column]) > 0) below_.push_back(column);
+      if (roles_.is_unread(column, names_[column])) unread_.push_back(column);
+    }
+    std::vector<std::string> unread;
+    for (size_t column : unread_)
+      unread.push_back(names_[column]);
+    if (!unread.empty()) notes_.push_back(fmt::format("{}: {}", name_, note_of_unread(unread)));
   }
 
   bool next(RawRow& row) override {
@@ -256,9 +270,15 @@ class DelimitedRows : public TextRows {
     row.labels.clear();
     for (size_t column : roles_.labels)
       row.labels.emplace_back(trim(fields_.fields[column]));
+    row.is_unlabelled = row.labels.size() == 1 && row.labels.front().empty();
     row.text_pair.reset();
     if (roles_.text_pair) row.text_pair = fields_.fields[*roles_.text_pair];
     row.text = fields_.fields[roles_.text];
+    for (size_t column : below_)
+      add_below(row.text, fields_.fields[column]);
+    for (size_t column : unread_)
+      if (const std::string_view field = trim(fields_.fields[column]); !field.empty())
+        refuse_meaning(row.place, names_[column], is_flag(field), roles_);
     return true;
   }
   double share() const override {
@@ -279,6 +299,11 @@ class DelimitedRows : public TextRows {
     return sample;
   }
 
+  static bool is_flag(std::string_view field) {
+    constexpr std::string_view kFlags[] = {"true", "false", "True", "False", "TRUE", "FALSE"};
+    return std::ranges::count(kFlags, field) > 0;
+  }
+
   void check_width(const std::string& place) const {
     const size_t n = fields_.fields.size();
     if (n == n_columns_) return;
@@ -294,16 +319,30 @@ class DelimitedRows : public TextRows {
   std::optional<DelimitedReader> reader_;
   bool has_header_ = false;
   size_t n_columns_ = 0;
+  std::vector<std::string> names_;  // of the columns; numbers without a header
   Columns roles_;
+  std::vector<size_t> below_, unread_;
   DelimitedRow fields_;
 };
 
-/** A label as text; nullopt for null and for what no label is (objects, nested lists). */
+/** A label as text, empty for null; nullopt for what no label is (objects, nested lists). */
 std::optional<std::string> label_text(const nlohmann::ordered_json& value) {
+  if (value.is_null()) return std::string();
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
   if (value.is_number()) return value.dump();
   return std::nullopt;
+}
+
+/** Turns of a chat: a list of objects. */
+bool is_chat(const nlohmann::ordered_json& value) {
+  return value.is_array() && !value.empty() && value.front().is_object();
+}
+
+/** A text, a list or a flag that says something. */
+bool has_content(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return !trim(value.get_ref<const std::string&>()).empty();
+  return value.is_boolean() || ((value.is_array() || value.is_object()) && !value.empty());
 }
 
 class ObjectTexts : public TextRows {
@@ -316,17 +355,23 @@ class ObjectTexts : public TextRows {
   }
 
   bool next(RawRow& row) override {
-    if (!is_read_ && !rows_.next(row_)) return false;
+    if (!is_read_ && !rows_.next(row_)) {
+      note_below();
+      return false;
+    }
     is_read_ = false;
     row.place = place();
     nlohmann::ordered_json object = object_of(row_, name_);
-    row.text = text_of(object, roles_.text);
+    check_unread(object, row.place);
+    row.text = text_of(object, keys_[roles_.text]);
+    if (!roles_.below.empty()) join_below(row, object);
     row.text_pair.reset();
-    if (roles_.text_pair) row.text_pair = text_of(object, *roles_.text_pair);
+    if (roles_.text_pair) row.text_pair = text_of(object, keys_[*roles_.text_pair]);
     row.labels.clear();
-    row.has_list = false;
+    row.has_list = row.is_unlabelled = false;
     for (size_t column : roles_.labels)
-      add_labels(row, field(object, column), keys_[column]);
+      add_labels(row, field(object, keys_[column]), keys_[column]);
+    ++n_rows_;
     return true;
   }
   double share() const override { return rows_.share(); }
@@ -339,32 +384,76 @@ class ObjectTexts : public TextRows {
     for (const auto& [key, value] : object.items())
       keys_.push_back(key);
     if (keys_.empty()) refuse_row(place(), "the object is empty");
+    if (options_.text_column.empty() && options_.rows == RowForm::documents)
+      for (const auto& [key, value] : object.items())
+        if (has_turns(value)) refuse_chat(place(), key);
     roles_ = choose_columns(keys_, {}, options_, name_, '\0');
     columns_ = roles_.note;
     notes_.push_back(fmt::format("{}: {}", name_, columns_));
     head_.has_labels = !roles_.labels.empty();
+    if (roles_.labels.size() == 1)
+      head_.label_names = rows_.label_names(keys_[roles_.labels.front()]);
     if (roles_.labels.size() > 1)
       for (size_t column : roles_.labels)
         head_.hot_columns.push_back(keys_[column]);
+    std::vector<std::string> unread;
+    for (size_t column = 0; column < keys_.size(); ++column)
+      if (roles_.is_unread(column, keys_[column])) unread.push_back(keys_[column]);
+    if (!unread.empty()) notes_.push_back(fmt::format("{}: {}", name_, note_of_unread(unread)));
   }
 
-  nlohmann::ordered_json& field(nlohmann::ordered_json& object, size_t column) const {
-    const auto found = object.find(keys_[column]);
-    if (found == object.end() || found->is_null())
-      refuse_row(place(), fmt::format("the field '{}' is missing", keys_[column]));
+  /** Its turns say who speaks, as OpenAI's and ShareGPT's chats do. */
+  static bool has_turns(const nlohmann::ordered_json& value) {
+    return is_chat(value) && (value.front().contains("role") || value.front().contains("from"));
+  }
+
+  /** Keys may stand in some rows only. */
+  void check_unread(const nlohmann::ordered_json& object, const std::string& place) const {
+    if (!roles_.is_guessed || !roles_.are_documents) return;
+    for (const auto& [key, value] : object.items())
+      if (key != keys_[roles_.text] && (!roles_.text_pair || key != keys_[*roles_.text_pair]) &&
+          has_content(value))
+        refuse_meaning(place, key, value.is_boolean(), roles_);
+  }
+
+  void join_below(RawRow& row, nlohmann::ordered_json& object) {
+    for (const std::string& key : roles_.below) {
+      const auto found = object.find(key);
+      if (found == object.end() || found->is_null()) continue;
+      const std::string below = text_of(object, key);
+      n_below_ += !trim(below).empty();
+      add_below(row.text, below);
+    }
+  }
+
+  void note_below() {
+    if (n_below_ == 0) return;
+    notes_.push_back(fmt::format("{}: {} of {} rows have a text of {} below that of '{}'", name_,
+                                 n_below_, n_rows_, fmt::join(roles_.below, " or "),
+                                 keys_[roles_.text]));
+    n_below_ = 0;
+  }
+
+  nlohmann::ordered_json& field(nlohmann::ordered_json& object, const std::string& key) const {
+    const auto found = object.find(key);
+    if (found == object.end()) refuse_row(place(), fmt::format("the field '{}' is missing", key));
     return *found;
   }
 
-  std::string text_of(nlohmann::ordered_json& object, size_t column) const {
-    auto& value = field(object, column);
-    if (!value.is_string())
-      refuse_row(place(), fmt::format("the field '{}' is not a text", keys_[column]));
+  /** Null is an empty text, as tables have it. */
+  std::string text_of(nlohmann::ordered_json& object, const std::string& key) const {
+    auto& value = field(object, key);
+    if (value.is_null()) return {};
+    if (is_chat(value)) refuse_chat(place(), key);
+    if (!value.is_string()) refuse_row(place(), fmt::format("the field '{}' is not a text", key));
     return std::move(value.get_ref<std::string&>());
   }
 
   void add_labels(RawRow& row, const nlohmann::ordered_json& value, const std::string& key) const {
-    const bool is_list = value.is_array() && roles_.labels.size() == 1;
+    const bool is_one = roles_.labels.size() == 1, is_list = value.is_array() && is_one;
     row.has_list |= is_list;
+    row.is_unlabelled = is_one && (value.is_null() || (value.is_string() && !has_content(value)));
+    if (value.is_null() && is_one) return;
     for (const auto& item : is_list ? value : nlohmann::ordered_json::array({value})) {
       auto label = label_text(item);
       if (!label)
@@ -381,6 +470,7 @@ class ObjectTexts : public TextRows {
   bool is_read_ = false;  // row_ is one that was not given yet
   std::vector<std::string> keys_;
   Columns roles_;
+  int64_t n_rows_ = 0, n_below_ = 0;  // given; with a text of a further column
 };
 
 /** A text a line. */

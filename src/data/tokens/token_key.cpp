@@ -23,11 +23,15 @@ uint64_t number_of(const std::optional<Value>& value) {
 }  // namespace
 
 void add_reading(ContentHash& hash, const DatasetReader& reader) {
+  for (const DatasetReader* part : reader.parts())
+    add_reading(hash, *part);
+  hash.add_number(reader.choice());
   const DatasetOptions& options = reader.files().options;
   add(hash, reader.files().format);
   hash.add_text(options.text_column);
   hash.add_text(options.text_pair_column);
   add(hash, options.label_columns);
+  add(hash, options.label_names);
   add(hash, options.header);
   add(hash, options.quoting);
   add(hash, options.delimiter);

@@ -83,8 +83,8 @@ TEST_F(DatasetFilesTest, RowsOfAllFiles) {
 
 TEST_F(DatasetFilesTest, FaultsNameTheFile) {
   dir_.write("1.jsonl", kOne);
-  dir_.write("2.jsonl", std::string(kTwo) + "{\"text\": \"\", \"label\": \"a\"}\n");
-  EXPECT_THAT(error(at("*.jsonl")), HasSubstr("2.jsonl:2: "));
+  dir_.write("2.jsonl", std::string(kTwo) + "{\"text\": 1, \"label\": \"a\"}\n");
+  EXPECT_THAT(error(at("*.jsonl")), HasSubstr("2.jsonl:2: the field 'text' is not a text"));
   dir_.write("2.jsonl", std::string(kTwo) + "{\"text\": \"x\"}\n");
   EXPECT_THAT(error(at("*.jsonl")), HasSubstr("2.jsonl:2: the field 'label' is missing"));
   dir_.write("2.jsonl", "");

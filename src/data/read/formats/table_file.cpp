@@ -54,6 +54,7 @@ std::string conversion_of(const stdfs::path& path, DatasetFormat format) {
 struct Arrow {
   FerryTableOpen* open;
   FerryTableNext* next;
+  FerryTableMetadata* metadata;
   FerryTableClose* close;
 };
 
@@ -71,10 +72,12 @@ Arrow open_library(const DatasetOptions& options) {
     if (!stdfs::exists(file, code)) continue;
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) refuse_without_arrow(options, fmt::format("does not load: {}", dlerror()));
-    const Arrow arrow = {.open = find_function<FerryTableOpen>(library, kFerryTableOpenName),
-                         .next = find_function<FerryTableNext>(library, kFerryTableNextName),
-                         .close = find_function<FerryTableClose>(library, kFerryTableCloseName)};
-    if (!arrow.open || !arrow.next || !arrow.close)
+    const Arrow arrow = {
+        .open = find_function<FerryTableOpen>(library, kFerryTableOpenName),
+        .next = find_function<FerryTableNext>(library, kFerryTableNextName),
+        .metadata = find_function<FerryTableMetadata>(library, kFerryTableMetadataName),
+        .close = find_function<FerryTableClose>(library, kFerryTableCloseName)};
+    if (!arrow.open || !arrow.next || !arrow.metadata || !arrow.close)
       refuse_without_arrow(options, fmt::format("'{}' is another's", file.string()));
     return arrow;
   }
@@ -105,6 +108,10 @@ TableFile::TableFile(const DatasetOptions& options)
                        {fault.data(), fault.size()}),
             arrow.close};
   if (!table_) refuse_damaged(path_, is_parquet_, fault.data());
+  const char* metadata = nullptr;
+  size_t n_bytes = 0;
+  arrow.metadata(table_.get(), &metadata, &n_bytes);
+  metadata_ = {metadata, n_bytes};
 }
 
 std::string_view TableFile::next() {

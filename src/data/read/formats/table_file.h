@@ -19,6 +19,8 @@ class TableFile {
   /** The next rows, an object and a line end each, valid until the next call; empty at the end.
    * Error(data) where the file is damaged. */
   std::string_view next();
+  /** What the datasets library says of the columns, as JSON; empty where it wrote nothing. */
+  std::string_view metadata() const { return metadata_; }
   /** The share of the file that was given so far, from 0 to 1. */
   double share() const { return share_; }
 
@@ -27,6 +29,7 @@ class TableFile {
   std::unique_ptr<FerryTable, FerryTableClose*> table_;
   std::string path_;
   bool is_parquet_;
+  std::string_view metadata_;
   double share_ = 0;
 };
 
