@@ -61,6 +61,7 @@ DatasetOptions dataset_options(const Setting& setting, const std::string& path, 
   options.text_column = setting("text_column").value_or("");
   options.text_pair_column = setting("text_pair_column").value_or("");
   options.label_columns = split_names(setting("label_column").value_or(""));
+  options.label_names = split_names(setting("label_names").value_or(""));
   options.header = header_of(text("dataset_header"));
   options.delimiter = delimiter_of(text("dataset_delimiter"));
   options.quoting = quoting_of(text("dataset_quoting"));
@@ -68,6 +69,19 @@ DatasetOptions dataset_options(const Setting& setting, const std::string& path, 
   options.rows = rows.form;
   options.labels = rows.labels;
   return options;
+}
+
+std::vector<double> dataset_shares(std::string_view text) {
+  std::vector<double> shares;
+  for (const std::string& item : split_names(text)) {
+    const auto share = parse_number(item);
+    constexpr double kLeast = 1e-9, kMost = 1e9;
+    if (!share || *share < kLeast || *share > kMost)
+      throw Error(Fault::usage, "config.dataset_shares",
+                  fmt::format("dataset_shares has '{}'", item), "expected numbers above 0");
+    shares.push_back(*share);
+  }
+  return shares;
 }
 
 int64_t steps_of_run(int64_t n_steps_per_epoch, double n_epochs, int64_t max_steps) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/data/read/reader.h"
 
@@ -15,6 +16,9 @@ namespace ferry {
 using Setting = std::function<std::optional<std::string>(std::string_view key)>;
 
 DatasetOptions dataset_options(const Setting& setting, const std::string& path, RowNeed rows);
+
+/** "0.7,0.3" as numbers. Error(usage) where one is not above 0. */
+std::vector<double> dataset_shares(std::string_view text);
 
 /** Steps of a run over `n_examples` training examples: max_steps where it is not negative, else
  * those of so many epochs. */

@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/config/models/models.h"
+#include "src/data/read/dataset_files.h"
 #include "src/data/run_dataset.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/param_groups.h"
@@ -76,8 +77,12 @@ void check_training(const config::Config& config, const Tell& tell) {
   const RowNeed rows = task_kind_of(config).rows;
   for (const char* key : {"dataset", "eval_dataset"}) {
     check_data_exists(config, key);
-    if (const std::string& data = config.text(key); !data.empty())
-      check_dataset(dataset_options(setting, data, rows), tell);
+    const std::string& data = config.text(key);
+    if (data.empty()) continue;
+    const bool is_mixed = key == std::string_view("dataset") &&
+                          !dataset_shares(config.text("dataset_shares")).empty();
+    for (const std::string& part : is_mixed ? dataset_parts(data) : std::vector<std::string>{data})
+      check_dataset(dataset_options(setting, part, rows), tell);
   }
   sample_texts(config);
   runs::check_store_directories(nvme_settings(config).directories);

@@ -85,17 +85,29 @@ class SeveralClassScores : public Scores {
   MultiLabelScores scores_;
 };
 
+/** The metrics of one class a text. The first is the one to go by: accuracy says little where few
+ * texts have the rarest label. */
+std::vector<std::string> one_class_metrics(int32_t n_labels, bool is_unbalanced) {
+  std::vector<std::string> names = {"accuracy", "f1_macro", "matthews_correlation"};
+  if (is_unbalanced) std::swap(names[0], names[1]);
+  if (n_labels == 2) names.insert(names.begin() + 1, "f1");
+  return names;
+}
+
 class OneClassScores : public Scores {
  public:
-  explicit OneClassScores(int32_t n_labels) : matrix_(n_labels) {}
+  OneClassScores(int32_t n_labels, bool is_unbalanced)
+      : matrix_(n_labels), is_unbalanced_(is_unbalanced) {}
   void add(const TokenizedDataset& data, int64_t sample, const Prediction& p) override {
     matrix_.add(data.labels(sample).front(), p.classes.front());
   }
   Metrics metrics() const override {
-    Metrics metrics = {{"accuracy", matrix_.accuracy()}};
-    if (matrix_.n_classes() == 2) metrics.emplace_back("f1", matrix_.f1(1));
-    metrics.emplace_back("f1_macro", matrix_.macro_f1());
-    metrics.emplace_back("matthews_correlation", matrix_.matthews_correlation());
+    Metrics metrics;
+    for (const std::string& name : one_class_metrics(matrix_.n_classes(), is_unbalanced_))
+      metrics.emplace_back(name, name == "accuracy"   ? matrix_.accuracy()
+                                 : name == "f1"       ? matrix_.f1(1)
+                                 : name == "f1_macro" ? matrix_.macro_f1()
+                                                      : matrix_.matthews_correlation());
     return metrics;
   }
   std::vector<int64_t> confusion() const override {
@@ -108,13 +120,14 @@ class OneClassScores : public Scores {
 
  private:
   ConfusionMatrix matrix_;
+  bool is_unbalanced_;
 };
 
 std::unique_ptr<Scores> scores_for(const LabelScheme& scheme) {
   if (scheme.problem == ProblemType::regression) return std::make_unique<ValueScores>();
   if (scheme.problem == ProblemType::multi_label)
     return std::make_unique<SeveralClassScores>(scheme.labels.size());
-  return std::make_unique<OneClassScores>(scheme.labels.size());
+  return std::make_unique<OneClassScores>(scheme.labels.size(), scheme.is_unbalanced);
 }
 
 class ClassificationScorer : public Scorer {
@@ -282,9 +295,10 @@ class Classification : public Task {
       case ProblemType::multi_label:
         return {"loss", "accuracy", "f1_micro", "f1_macro"};
       default:
-        if (scheme().labels.size() == 2)
-          return {"loss", "accuracy", "f1", "f1_macro", "matthews_correlation"};
-        return {"loss", "accuracy", "f1_macro", "matthews_correlation"};
+        std::vector<std::string> names =
+            one_class_metrics(scheme().labels.size(), scheme().is_unbalanced);
+        names.insert(names.begin(), "loss");
+        return names;
     }
   }
 
@@ -309,9 +323,12 @@ class Classification : public Task {
 };
 
 std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings& settings) {
-  // transformers leaves problem_type out until it has trained.
-  const auto problem = config.problem_type.empty() ? ProblemType::single_label
-                                                   : parse_problem_type(config.problem_type);
+  // transformers leaves problem_type out until it has trained, and takes one label for a
+  // regression.
+  const auto assumed =
+      config.id2label.size() == 1 ? ProblemType::regression : ProblemType::single_label;
+  const auto problem =
+      config.problem_type.empty() ? assumed : parse_problem_type(config.problem_type);
   if (!problem)
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' has problem_type '{}'", config.origin(), config.problem_type),

@@ -39,7 +39,8 @@ class LanguageModel : public Task {
 
 class MaskedLm : public LanguageModel {
  public:
-  explicit MaskedLm(LabelScheme scheme) : LanguageModel(std::move(scheme)) {}
+  MaskedLm(LabelScheme scheme, const TaskSettings& /*settings*/)
+      : LanguageModel(std::move(scheme)) {}
 
   std::string_view name() const override { return "mlm"; }
   LossKind loss() const override { return LossKind::masked_lm; }
@@ -82,15 +83,18 @@ class MaskedLm : public LanguageModel {
 
 class CausalLm : public LanguageModel {
  public:
-  explicit CausalLm(LabelScheme scheme) : LanguageModel(std::move(scheme)) {}
+  CausalLm(LabelScheme scheme, const TaskSettings& settings)
+      : LanguageModel(std::move(scheme)), long_prompts_(settings.long_prompts) {}
 
   std::string_view name() const override { return "causal-lm"; }
   LossKind loss() const override { return LossKind::causal_lm; }
 
   bool takes_parts() const override { return true; }
+  int64_t setting_of_samples() const override { return static_cast<int64_t>(long_prompts_); }
 
   /** A document in windows of max_length tokens, the end-of-text token at its end; or a prompt with
-   * its completion, and the number of the prompt's tokens as the label. */
+   * its completion, and the number of the prompt's tokens as the label. The completion goes on with
+   * the prompt's text: a tokenizer that puts a blank before a text puts none before it. */
   void encode(const Example& example,
               const Tokenizer& tokenizer,
               int64_t max_length,
@@ -106,17 +110,21 @@ class CausalLm : public LanguageModel {
     }
     const int32_t eos = tokenizer.special_ids().eos;
     if (ends && !ids.empty() && ids.back() == eos) ids.pop_back();
-    const size_t n_prompt = ids.size();
+    size_t n_prompt = ids.size();
     const auto length = static_cast<size_t>(max_length);
-    if (example.text_pair) {
-      if (n_prompt >= length) refuse_prompt(example, n_prompt, max_length);
-      tokenizer.append_ids(*example.text_pair, ids);
-    }
+    const bool is_too_long = example.text_pair && n_prompt >= length;
+    if (is_too_long && long_prompts_ == LongPrompts::leave_out) return;
+    if (is_too_long && long_prompts_ == LongPrompts::refuse)
+      refuse_prompt(example, n_prompt, max_length);
+    if (example.text_pair)
+      tokenizer.append_ids(*example.text_pair, ids, /*continues=*/!example.text.empty());
     if (ends && eos >= 0) ids.push_back(eos);
+    const size_t n_whole = ids.size();
+    if (is_too_long) n_prompt = cut_prompt(ids, n_prompt, length);
     if (example.part != TextPart::whole) {
       out.push_back({.ids = ids, .part = example.part});
     } else if (example.text_pair) {
-      const bool is_cut = ids.size() > length;
+      const bool is_cut = n_whole > length;
       ids.resize(std::min(ids.size(), length));
       out.push_back({.ids = ids, .labels = {static_cast<int32_t>(n_prompt)}, .truncated = is_cut});
     } else {
@@ -155,6 +163,19 @@ class CausalLm : public LanguageModel {
   }
 
  private:
+  /** Cuts the end of a prompt that fills `length` tokens, so that it and its completion share them
+   * as LLaMA-Factory has it. Gives the number of the prompt's tokens that stay. */
+  static size_t cut_prompt(std::vector<int32_t>& ids, size_t n_prompt, size_t length) {
+    const size_t n_completion = ids.size() - n_prompt;
+    const size_t most = n_completion * 2 < length
+                            ? n_completion
+                            : length * n_completion / (n_prompt + n_completion);
+    const size_t n_kept = length - std::min(std::max<size_t>(most, 1), n_completion);
+    ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(n_kept),
+              ids.begin() + static_cast<std::ptrdiff_t>(n_prompt));
+    return n_kept;
+  }
+
   [[noreturn]] static void refuse_prompt(const Example& example,
                                          size_t n_tokens,
                                          int64_t max_length) {
@@ -162,23 +183,27 @@ class CausalLm : public LanguageModel {
     std::string start = example.text.substr(0, kShown);
     start.resize(std::min(first_invalid_utf8(start), start.size()));
     throw Error(Fault::data, "data.tokenize",
-                fmt::format("the prompt '{}{}' has {} tokens, max_length is {}", escaped(start),
+                fmt::format("{}the prompt '{}{}' has {} tokens, max_length is {}",
+                            example.place.empty() ? "" : example.place + ": ", escaped(start),
                             start.size() < example.text.size() ? "..." : "", n_tokens, max_length),
                 "a completion has no room behind it: raise max_length, or shorten the prompt");
   }
+
+  LongPrompts long_prompts_;
 };
 
 template <typename T>
 TaskKind kind(std::string_view name, HeadKind head, RowForm rows) {
-  return {.name = name,
-          .head = head,
-          .rows = {.form = rows, .labels = LabelUse::ignored},
-          .make = [](LabelScheme scheme, const TaskSettings&) -> std::shared_ptr<const Task> {
-            return std::make_shared<T>(std::move(scheme));
-          },
-          .of_model = [](const HfConfig&, const TaskSettings&) -> std::shared_ptr<const Task> {
-            return std::make_shared<T>(LabelScheme{});
-          }};
+  return {
+      .name = name,
+      .head = head,
+      .rows = {.form = rows, .labels = LabelUse::ignored},
+      .make = [](LabelScheme scheme, const TaskSettings& settings) -> std::shared_ptr<const Task> {
+        return std::make_shared<T>(std::move(scheme), settings);
+      },
+      .of_model = [](const HfConfig&, const TaskSettings& settings) -> std::shared_ptr<const Task> {
+        return std::make_shared<T>(LabelScheme{}, settings);
+      }};
 }
 
 }  // namespace

@@ -67,9 +67,9 @@ Windows windows_of(const Encoding& whole, int64_t max_length, int64_t doc_stride
   start.resize(std::min(first_invalid_utf8(start), start.size()));
   throw Error(
       Fault::data, "data.tokenize",
-      fmt::format("the question '{}{}' has {} tokens with the special ones, max_length is {}",
-                  escaped(start), start.size() < example.text.size() ? "..." : "", n_tokens,
-                  max_length),
+      fmt::format("{}the question '{}{}' has {} tokens with the special ones, max_length is {}",
+                  example.place.empty() ? "" : example.place + ": ", escaped(start),
+                  start.size() < example.text.size() ? "..." : "", n_tokens, max_length),
       "its context has no room beside it: raise max_length, or shorten the question");
 }
 
@@ -284,6 +284,9 @@ class QuestionAnswering : public Task {
   std::string_view name() const override { return "question-answering"; }
   LossKind loss() const override { return LossKind::question_answering; }
   int64_t n_labels() const override { return 2; }  // starts, ends
+  int64_t setting_of_samples() const override {
+    return static_cast<int64_t>(settings_.long_prompts != LongPrompts::refuse);
+  }
 
   void encode(const Example& example,
               const Tokenizer& tokenizer,
@@ -293,7 +296,10 @@ class QuestionAnswering : public Task {
     tokenizer.encode_pair(example.text, *example.text_pair, Tokenizer::kNoLimit, whole,
                           Offsets::keep);
     const Windows windows = windows_of(whole, max_length, settings_.doc_stride);
-    if (windows.room == 0) refuse_question(example, windows.n_before + windows.n_after, max_length);
+    if (windows.room == 0) {
+      if (settings_.long_prompts != LongPrompts::refuse) return;
+      refuse_question(example, windows.n_before + windows.n_after, max_length);
+    }
     const auto tokens = tokens_of_answer(whole, windows, example.label.answers);
     for (size_t w = 0; w < windows.n_windows(); ++w) {
       const size_t begin = windows.begin(w), end = windows.end(w);

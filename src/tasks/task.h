@@ -70,8 +70,10 @@ class Task {
 
   /** Throws Error(data) where the tokenizer lacks what the task needs. */
   virtual void check(const Tokenizer& /*tokenizer*/) const {}
-  /** The samples of an example, at least one, of at most max_length tokens each, with labels where
-   * the example has some. Called from several threads at once. */
+  /** The samples of an example, of at most max_length tokens each, with labels where the example
+   * has some. None of a prompt that is too long and to be left out. Called from several threads at
+   * once.
+   */
   virtual void encode(const Example& example,
                       const Tokenizer& tokenizer,
                       int64_t max_length,
@@ -115,10 +117,19 @@ class Task {
   LabelScheme scheme_;
 };
 
+/** What becomes of a prompt that leaves no room for its completion, and of a question that leaves
+ * none for its context. */
+enum class LongPrompts : uint8_t {
+  leave_out,
+  cut,     ///< the prompt and its completion share the length; questions are left out
+  refuse,  ///< where each text is to have an answer
+};
+
 /** Settings of a run that tasks go by. */
 struct TaskSettings {
   int64_t doc_stride = 128;        ///< tokens that two windows of a context share
   int64_t max_answer_length = 30;  ///< tokens
+  LongPrompts long_prompts = LongPrompts::refuse;
   /** A classifier passes over this token at a text's end, as transformers does where a decoder
    * reads the text's last one. */
   std::optional<int32_t> padding;

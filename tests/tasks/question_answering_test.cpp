@@ -89,6 +89,15 @@ TEST(QuestionAnswering, AQuestionWithoutRoomForItsContextIsRefused) {
                 "max_length is 8"));
 }
 
+TEST(QuestionAnswering, AQuestionWithoutRoomIsLeftOutOfATraining) {
+  const Made made(
+      "question-answering", answers_scheme(),
+      {asked("hello world the cafe un", "hello", {"hello"}), asked("hello", "hello", {"hello"})},
+      {.long_prompts = LongPrompts::leave_out});
+  EXPECT_EQ(made.data.n_examples(), 1);
+  EXPECT_EQ(made.data.store().facts().n_left_out, 1);
+}
+
 TEST(QuestionAnswering, TheBestAnswerOfAllWindowsCounts) {
   const Made made("question-answering", answers_scheme(),
                   {asked("the", "hello world the café un hello world", {"café un"})},

@@ -129,6 +129,70 @@ TEST(CausalLm, APromptThatFillsTheContextIsRefused) {
                         "max_length is 8"));
 }
 
+TEST(CausalLm, APromptThatIsTooLongIsLeftOutOrCut) {
+  const std::vector<Example> examples = {
+      {.text = "hello world hello world hello world hello", .text_pair = "the cafe"},
+      {.text = "hello", .text_pair = "the"}};
+  const Made left("causal-lm", {}, examples, {.long_prompts = LongPrompts::leave_out});
+  EXPECT_EQ(left.data.size(), 1);
+  EXPECT_EQ(left.data.n_examples(), 1);
+  EXPECT_EQ(left.data.store().facts().n_left_out, 1);
+  // [CLS], seven words and [SEP] are nine tokens of eight, the completion two.
+  const Made cut("causal-lm", {}, examples, {.long_prompts = LongPrompts::cut});
+  ASSERT_EQ(cut.data.size(), 2);
+  EXPECT_THAT(cut.data.lengths(), ElementsAre(8, 4));
+  EXPECT_EQ(cut.data.labels(0).front(), 6);
+  EXPECT_EQ(cut.data.ids(0)[6], cut.tokenizer.token_to_id("the"));
+  EXPECT_EQ(cut.data.n_truncated(), 1);
+  EXPECT_EQ(cut.batch.n_label_items, 2 + 1);
+}
+
+TEST(CausalLm, ACompletionGoesOnWithItsPrompt) {
+  // A tokenizer that puts a blank before a text, as those of Llama 2 and Mistral do.
+  const auto tokenizer = test::open_model(nlohmann::json::parse(R"({
+    "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+    "normalizer": {"type": "Sequence", "normalizers": [
+      {"type": "Prepend", "prepend": "\u2581"},
+      {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+    "pre_tokenizer": null, "post_processor": null, "decoder": null,
+    "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": false,
+      "merges": [], "dropout": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+      "vocab": {"<unk>": 0, "\u2581": 1, "2": 2, "+": 3, "=": 4, "4": 5}}})"));
+  const auto task = task_kind("causal-lm").make({}, {});
+  std::vector<TokenizedExample> samples;
+  task->encode({.text = "2+2=", .text_pair = "4"}, tokenizer, 16, samples);
+  task->encode({.text = "2+2=", .text_pair = " 4"}, tokenizer, 16, samples);
+  EXPECT_THAT(samples[0].ids, ElementsAre(1, 2, 3, 2, 4, 5));
+  EXPECT_THAT(samples[1].ids, ElementsAre(1, 2, 3, 2, 4, 1, 5));
+  EXPECT_THAT(samples[0].labels, ElementsAre(5));
+}
+
+TEST(Classification, AModelWithOneLabelGivesANumber) {
+  const auto config = HfConfig::parse(
+      R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"],
+          "id2label": {"0": "LABEL_0"}})",
+      "config.json");
+  const auto task = kind_of_model(config).of_model(config, {});
+  EXPECT_EQ(task->loss(), LossKind::regression);
+  EXPECT_EQ(task->n_labels(), 1);
+  EXPECT_EQ(task->metric_names()[1], "mean_absolute_error");
+}
+
+TEST(Classification, UnbalancedLabelsGoByMacroF1) {
+  LabelScheme scheme = test::classes(ProblemType::single_label, {"a", "b"});
+  const auto metrics_of = [](const LabelScheme& labels) {
+    const Made made("classification", labels, {{.text = "hello", .label = {.class_id = 0}}});
+    const auto names = made.task->metric_names();
+    const auto metrics = made.scorer()->metrics(0.5);
+    for (size_t i = 0; i < metrics.size(); ++i)
+      EXPECT_EQ(metrics[i].first, names.at(i + 1));
+    return metrics.front().first;
+  };
+  EXPECT_EQ(metrics_of(scheme), "accuracy");
+  scheme.is_unbalanced = true;
+  EXPECT_EQ(metrics_of(scheme), "f1_macro");
+}
+
 TEST(MaskedLm, MasksByTheKey) {
   Made made("mlm", {}, {{.text = "hello world the cafe hello"}});
   EXPECT_EQ(made.batch.n_label_items, static_cast<int64_t>(made.batch.label_rows.size()));

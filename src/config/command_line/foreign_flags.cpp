@@ -178,7 +178,7 @@ std::vector<ForeignFlag> refused_flags() {
        .is_refused = true,
        .reason = "Ferry offloads by itself: leave it out; gpu_memory and host_memory say how much "
                  "it may take"},
-      {.names = {"max_train_samples", "max_samples", "max_eval_samples", "max_predict_samples"},
+      {.names = {"max_predict_samples"},
        .is_refused = true,
        .reason = "make a shorter file, for example with head, and give it with --dataset"},
       {.names = {"task_name", "dataset_config_name", "dataset_dir", "dataset_split", "streaming"},
@@ -194,13 +194,12 @@ std::vector<ForeignFlag> refused_flags() {
        .is_refused = true,
        .reason = "optim is adamw, adamw_bf16 or adamw_8bit; adam_beta1, adam_beta2, adam_epsilon "
                  "and weight_decay are its settings"},
-      {.names = {"neftune_noise_alpha", "mlm_probability", "line_by_line", "class_weights"},
+      {.names = {"neftune_noise_alpha", "mlm_probability", "line_by_line"},
        .is_refused = true,
        .reason = "this version has no such setting"},
       {.names = {"eval_delay"},
        .is_refused = true,
        .reason = "eval_strategy and eval_steps say when a run evaluates"},
-      {.names = {"label_names"}, .is_refused = true, .reason = "label_column names the labels"},
       {.names = {"debug"},
        .is_refused = true,
        .reason =

@@ -92,6 +92,17 @@ std::vector<Option> data_options() {
                ".parquet, .arrow or .conll file; or several files of one form: a pattern "
                "('data/*.jsonl'), or names with commas "
                "between them."},
+      {.key = "dataset_shares",
+       .label = "Shares of several data sets",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"interleave_probs"}},
+       .help =
+           "A number for each name in dataset, with commas between them: 0.7,0.3. The data sets "
+           "may then be of different forms. As many texts are taken, drawn by data_seed, as "
+           "there are in these shares without taking one twice. Empty: all texts of all."},
       {.key = "eval_dataset",
        .label = "Evaluation data",
        .type = Type::path,
@@ -175,7 +186,8 @@ std::vector<Option> data_options() {
        .can_be_auto = true,
        .aliases = {{"text_column_name"}, {"dataset_text_field"}},
        .verbs = kRunning,
-       .help = "Column (or JSON key) that holds the text, by name or by number from 0."},
+       .help = "Column (or JSON key) that holds the text, by name or by number from 0. Several, as "
+               "in instruction,input, are joined, each on a line of its own."},
       {.key = "text_pair_column",
        .label = "Second text column",
        .type = Type::text,
@@ -204,6 +216,51 @@ std::vector<Option> data_options() {
        .verbs = kRunning & ~kGenerate,
        .help = "Column (or JSON key) that holds the label, by name or by number from 0. Several, "
                "as in a,b,c, hold 0 or 1 each: multi-label, and each is a label."},
+      {.key = "label_names",
+       .label = "Names of labels",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kRunning & ~kGenerate,
+       .help = "Names of labels or tags that are numbers in the data, with commas between them, in "
+               "the order of the numbers from 0: O,B-PER,I-PER. auto takes those that stand in a "
+               "Parquet or Arrow file, or in a dataset_info.json beside the data."},
+      {.key = "long_prompts",
+       .label = "Prompts that are too long",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "leave_out",
+       .choices = {"leave_out", "cut"},
+       .verbs = kRunning & ~kGenerate,
+       .help = "A prompt that fills max_length leaves no room for its completion (causal-lm). "
+               "leave_out: such rows are counted and left out. cut: the prompt loses its end, so "
+               "that both get their share. Questions without room for their context are left out."},
+      {.key = "max_train_samples",
+       .label = "Texts to train on",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .unit = "texts",
+       .can_be_auto = true,
+       .range = {1, kMaxInteger},
+       .aliases = {{"max_samples"}},
+       .help = "Trains on this many texts at most, the first of the data; auto is all. A quick "
+               "trial."},
+      {.key = "max_eval_samples",
+       .label = "Texts to evaluate",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .value = "auto",
+       .unit = "texts",
+       .can_be_auto = true,
+       .range = {1, kMaxInteger},
+       .verbs = kRunning & ~kGenerate,
+       .help = "Evaluates this many texts at most, the first of the data; auto is all. Fewer take "
+               "less time, and make the scores less sure."},
       {.key = "max_length",
        .label = "Longest text",
        .type = Type::integer,

@@ -30,6 +30,7 @@ struct Head {
   uint32_t has_labels = 0, keeps_examples = 0;
   uint32_t checksum_of_checksums = 0;
   uint32_t zero = 0;
+  uint64_t n_left_out = 0;  // 0 in files of versions that left none out
 };
 static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) < kPage_bytes);
 
@@ -163,7 +164,8 @@ std::shared_ptr<const TokenStore> FileWriter::finish() {
                .id_bytes = facts().id_bytes,
                .max_type_id = facts().max_type_id,
                .has_labels = facts().has_labels,
-               .keeps_examples = facts().keeps_examples};
+               .keeps_examples = facts().keeps_examples,
+               .n_left_out = static_cast<uint64_t>(facts().n_left_out)};
   copy(index_);
   copy(examples_);
   head.checksums_begin = end_;
@@ -191,6 +193,7 @@ std::shared_ptr<const TokenStore> open_token_file(const std::filesystem::path& p
     throw BadTokenFile("its index is damaged");
   const TokenFacts facts = {.n_tokens = head.n_tokens,
                             .n_examples = head.n_examples,
+                            .n_left_out = static_cast<int64_t>(head.n_left_out),
                             .id_bytes = head.id_bytes,
                             .max_type_id = head.max_type_id,
                             .has_labels = head.has_labels != 0,

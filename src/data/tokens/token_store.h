@@ -45,7 +45,8 @@ static_assert(sizeof(SequenceEntry) == 40);
 struct TokenFacts {
   int64_t n_tokens = 0;
   int64_t n_examples = 0;
-  int32_t id_bytes = 4;  // 2 or 4
+  int64_t n_left_out = 0;  // examples that have no sequence, and no place among the others
+  int32_t id_bytes = 4;    // 2 or 4
   int32_t max_type_id = 0;
   bool has_labels = false;      // the examples had some
   bool keeps_examples = false;  // their texts are there, too

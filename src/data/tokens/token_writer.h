@@ -31,6 +31,8 @@ class TokenWriter {
   void add_example(const Example& example);
   /** A sequence of the last example. */
   void add(const TokenizedExample& sequence);
+  /** An example that has no sequence: it is counted, and gets no place. */
+  void leave_out() { ++facts_.n_left_out; }
   /** The store of all that was added, once. */
   virtual std::shared_ptr<const TokenStore> finish() = 0;
 

@@ -108,6 +108,11 @@ class Pipeline {
   }
 
   void write_example(const Example& example, std::vector<TokenizedExample>& samples) {
+    if (samples.empty()) {
+      to_.leave_out();
+      if (options_.left_out) options_.left_out(example);
+      return;
+    }
     if (begins_text(example.part)) to_.add_example(example);
     for (TokenizedExample& sample : samples) {
       if (sample.part != TextPart::whole) {

@@ -17,6 +17,9 @@ struct TokenizeOptions {
   int64_t window = 512;
   /** Told now and then, by one thread at a time, how many bytes of the dataset's files are read. */
   std::function<void(int64_t n_bytes)> progress;
+  /** Told of each example that was left out since the task makes no sample of it, by one thread at
+   * a time and in their order. */
+  std::function<void(const Example& example)> left_out;
 };
 
 /** The result does not depend on the number of threads. The fault of the earliest example is

@@ -7,6 +7,7 @@
 
 #include "models/family.h"
 #include "src/base/error.h"
+#include "src/data/read/dataset_files.h"
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
 #include "src/tasks/document_parts.h"
@@ -54,11 +55,37 @@ std::optional<int32_t> padding_of(const HfConfig& model, const Tokenizer* tokeni
   return std::nullopt;
 }
 
+/** The first examples of another stream. */
+class FirstExamples : public ExampleStream {
+ public:
+  FirstExamples(std::unique_ptr<ExampleStream> from, int64_t n_most)
+      : from_(std::move(from)), n_most_(n_most) {}
+
+  bool next(Example& example) override {
+    if (is_over_ || !from_->next(example)) return false;
+    n_ += begins_text(example.part);
+    is_over_ = n_ == n_most_ && ends_text(example.part);
+    return true;
+  }
+  int64_t n_bytes_read() const override { return from_->n_bytes_read(); }
+  std::vector<std::string> notes() const override { return from_->notes(); }
+
+ private:
+  std::unique_ptr<ExampleStream> from_;
+  int64_t n_most_, n_ = 0;
+  bool is_over_ = false;
+};
+
+LongPrompts long_prompts_of(const config::Config& config) {
+  return config.text("long_prompts") == "cut" ? LongPrompts::cut : LongPrompts::leave_out;
+}
+
 TaskSettings task_settings(const config::Config& config,
                            const HfConfig& model,
                            const Tokenizer* tokenizer = nullptr) {
   return {.doc_stride = config.integer("doc_stride"),
           .max_answer_length = config.integer("max_answer_length"),
+          .long_prompts = long_prompts_of(config),
           .padding = padding_of(model, tokenizer)};
 }
 
@@ -82,6 +109,32 @@ TextSource source_of(std::shared_ptr<const DatasetReader> reader) {
 
 }  // namespace
 
+std::shared_ptr<const DatasetReader> open_training_data(const config::Config& config,
+                                                        RowNeed rows,
+                                                        const LabelScheme* known) {
+  const std::string& path = config.text("dataset");
+  const auto open = [&](const std::string& name, const LabelScheme* scheme) {
+    const DatasetOptions options = dataset_options(config, name, rows);
+    return scheme ? open_dataset(options, *scheme) : open_dataset(options);
+  };
+  const std::vector<double> shares = dataset_shares(config.text("dataset_shares"));
+  if (shares.empty()) return open(path, known);
+  const std::vector<std::string> names = dataset_parts(path);
+  if (names.size() != shares.size())
+    throw Error(Fault::usage, "config.dataset_shares",
+                fmt::format("dataset_shares has {} numbers, and dataset {} names", shares.size(),
+                            names.size()),
+                "give one for each: --dataset a.jsonl,b.jsonl --dataset-shares 0.7,0.3");
+  std::vector<std::unique_ptr<DatasetReader>> parts;
+  for (const std::string& name : names) {
+    // Prompts and documents may be mixed: a scheme without labels asks for nothing.
+    const bool has_scheme =
+        !parts.empty() && parts.front()->scheme().problem != ProblemType::unlabelled;
+    parts.push_back(open(name, has_scheme ? &parts.front()->scheme() : known));
+  }
+  return mix_datasets(std::move(parts), shares, shuffle_seed_of(config));
+}
+
 const TaskKind& task_kind_of(const config::Config& config) {
   return task_kind(config.text("task"));
 }
@@ -93,8 +146,10 @@ int64_t n_labels_without_data(const HfConfig& model) {
 
 std::unique_ptr<ExampleStream> TextSource::examples() const {
   auto all = reader ? reader->examples() : stream_of(given);
-  if (side == Side::whole) return all;
-  return std::make_unique<DocumentSide>(std::move(all), cut, side == Side::behind);
+  if (side != Side::whole)
+    all = std::make_unique<DocumentSide>(std::move(all), cut, side == Side::behind);
+  if (n_most) all = std::make_unique<FirstExamples>(std::move(all), *n_most);
+  return all;
 }
 
 Texts texts_to_train_on(const config::Config& config,
@@ -102,18 +157,20 @@ Texts texts_to_train_on(const config::Config& config,
                         const Tokenizer* tokenizer) {
   const TaskKind& kind = task_kind_of(config);
   Texts texts;
-  const auto options = dataset_options(config, config.text("dataset"), kind.rows);
-  std::shared_ptr<const DatasetReader> all = open_dataset(options);
-  if (const auto scheme = scheme_of_same_labels(all->scheme(), model))
-    all = open_dataset(options, *scheme);
+  auto all = open_training_data(config, kind.rows);
+  if (auto scheme = scheme_of_same_labels(all->scheme(), model)) {
+    scheme->is_unbalanced = all->scheme().is_unbalanced;
+    all = open_training_data(config, kind.rows, &*scheme);
+  }
   texts.task = kind.make(all->scheme(), task_settings(config, model, tokenizer));
   texts.notes = all->notes();
   texts.train = source_of(all);
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
     texts.eval = source_of(open_dataset(dataset_options(config, path, kind.rows), all->scheme()));
   } else if (const double fraction = config.number("eval_fraction"); fraction > 0) {
-    const auto cut =
-        kind.rows.form == RowForm::documents ? find_document_cut(*all, fraction) : std::nullopt;
+    const auto cut = kind.rows.form == RowForm::documents && all->parts().empty()
+                         ? find_document_cut(*all, fraction)
+                         : std::nullopt;
     if (cut) {
       texts.eval = texts.train;
       texts.train.side = TextSource::Side::before;
@@ -123,6 +180,15 @@ Texts texts_to_train_on(const config::Config& config,
       texts.held_out = fraction;
     }
   }
+  const auto n_train = config.maybe_integer("max_train_samples"),
+             n_eval = config.maybe_integer("max_eval_samples");
+  if (texts.held_out > 0) {
+    texts.n_train_most = n_train;
+    texts.n_eval_most = n_eval;
+  } else {
+    texts.train.n_most = n_train;
+    texts.eval.n_most = n_eval;
+  }
   return texts;
 }
 
@@ -131,7 +197,9 @@ Texts texts_to_answer(const config::Config& config,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
   const TaskKind& kind = kind_of_model(model.config());
-  Texts texts = {.task = kind.of_model(model.config(), task_settings(config, model.config()))};
+  TaskSettings settings = task_settings(config, model.config());
+  if (!wants_labels) settings.long_prompts = LongPrompts::refuse;  // each text has its answer
+  Texts texts = {.task = kind.of_model(model.config(), settings)};
   if (!texts.task->answers_texts() && !wants_labels)
     throw Error(
         Fault::data, "model.open",
@@ -145,8 +213,10 @@ Texts texts_to_answer(const config::Config& config,
     if (!wants_labels) rows.labels = LabelUse::ignored;
     auto options = dataset_options(config, path, rows);
     options.takes_pipe = true;
+    options.keeps_empty = !wants_labels;
     texts.eval = source_of(open_dataset(options, scheme));
     texts.notes = texts.eval.reader->notes();
+    if (wants_labels) texts.eval.n_most = config.maybe_integer("max_eval_samples");
   } else {
     const bool are_pairs = config.flag("pairs");
     check_pairs_given(scheme, are_pairs, config);

@@ -24,6 +24,7 @@ struct TextSource {
   enum class Side : uint8_t { whole, before, behind };
   Side side = Side::whole;
   size_t cut = 0;
+  std::optional<int64_t> n_most;  ///< the first examples only
 
   bool is_empty() const { return !reader && given.empty(); }
   std::unique_ptr<ExampleStream> examples() const;
@@ -32,9 +33,11 @@ struct TextSource {
 /** The texts of a job, and the task that their labels make. */
 struct Texts {
   std::shared_ptr<const Task> task;
-  TextSource train;                ///< empty unless the job trains
-  TextSource eval;                 ///< empty without evaluation data
-  double held_out = 0;             ///< the share of the examples of `train` that are for evaluation
+  TextSource train;     ///< empty unless the job trains
+  TextSource eval;      ///< empty without evaluation data
+  double held_out = 0;  ///< the share of the examples of `train` that are for evaluation
+  /** Of what is left of `train`, and of what is held out: the first examples only. */
+  std::optional<int64_t> n_train_most, n_eval_most;
   std::vector<std::string> notes;  ///< for the user: what was taken for what
 };
 
@@ -43,6 +46,12 @@ struct Texts {
 Texts texts_to_train_on(const config::Config& config,
                         const HfConfig& model,
                         const Tokenizer* tokenizer = nullptr);
+
+/** The data of the option dataset; mixed where dataset_shares gives shares. `known` may be null.
+ * Throws Error(usage) where there are not as many shares as data sets. */
+std::shared_ptr<const DatasetReader> open_training_data(const config::Config& config,
+                                                        RowNeed rows,
+                                                        const LabelScheme* known = nullptr);
 
 /** The kind of the task that a training's settings name. */
 const TaskKind& task_kind_of(const config::Config& config);

@@ -87,8 +87,8 @@ class Sampling {
         max_length_(max_length) {}
 
   /** Appends the sequences of an example: all of them, but of a document that was shortened the
-   * last, which goes on. */
-  void add(Example example, int64_t place, std::vector<PreviewSample>& out) const {
+   * last, which goes on. False where the example is left out. */
+  bool add(Example example, int64_t place, std::vector<PreviewSample>& out) const {
     const bool is_shortened = shorten(example);
     std::vector<TokenizedExample> sequences;
     task_.encode(example, tokenizer_, max_length_, sequences);
@@ -109,6 +109,7 @@ class Sampling {
       if (has_labels_ && is_of_whole_text()) sample.has_answer = true;
       out.push_back(std::move(sample));
     }
+    return !sequences.empty();
   }
 
   /** One sequence of a dataset: tokens and what is trained on, without places. */
@@ -231,10 +232,7 @@ class Sampling {
       const int32_t eos = tokenizer_.special_ids().eos;
       if (!whole.empty() && whole.back().id == eos) whole.pop_back();
       if (example.text_pair) {
-        tokenizer_.encode(*example.text_pair, Tokenizer::kNoLimit, encoding, Offsets::keep);
-        std::vector<Located> pair;
-        append(encoding, 1, pair);
-        std::erase_if(pair, [](const Located& token) { return token.text < 0; });
+        const auto pair = locate_completion(*example.text_pair, encoding);
         whole.insert(whole.end(), pair.begin(), pair.end());
       }
       if (eos >= 0) whole.push_back({.id = eos});
@@ -247,6 +245,32 @@ class Sampling {
       append(encoding, 0, whole);
     }
     return whole;
+  }
+
+  /** A completion goes on with its prompt, so its first tokens may be others than those of the text
+   * by itself, which are the ones with places. */
+  std::vector<Located> locate_completion(const std::string& text, Encoding& encoding) const {
+    tokenizer_.encode(text, Tokenizer::kNoLimit, encoding, Offsets::keep);
+    std::vector<Located> alone, located;
+    append(encoding, 1, alone);
+    std::erase_if(alone, [](const Located& token) { return token.text < 0; });
+    std::vector<int32_t> ids;
+    tokenizer_.append_ids(text, ids, /*continues=*/true);
+    for (const int32_t id : ids)
+      located.push_back({.id = id, .text = 1, .bytes = {}});
+    size_t n_same = 0;
+    for (; n_same < std::min(ids.size(), alone.size()); ++n_same) {
+      Located& to = located[located.size() - 1 - n_same];
+      const Located& from = alone[alone.size() - 1 - n_same];
+      if (to.id != from.id) break;
+      to = from;
+    }
+    // Together the others are the text before the first that is the same.
+    if (n_same < located.size())
+      located[located.size() - 1 - n_same].bytes = {
+          0, n_same > 0 ? located[located.size() - n_same].bytes.begin
+                        : static_cast<uint32_t>(text.size())};
+    return located;
   }
 
   void locate_words(const Example& example, std::vector<Located>& whole) const {
@@ -366,7 +390,7 @@ class Sampling {
     if (!example.label.tags.empty()) {
       std::string tags;
       for (const int32_t id : example.label.tags)
-        tags += (tags.empty() ? "" : " ") + task_.scheme().labels.name(id);
+        tags += (tags.empty() ? "" : " ") + (id < 0 ? "-" : task_.scheme().labels.name(id));
       fields.emplace_back("tags", tags);
     } else if (asks) {
       std::string answers;
@@ -518,7 +542,7 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
   const auto n_wanted = static_cast<size_t>(std::max<int64_t>(question.n_samples, 1));
   while (preview.samples.size() < n_wanted && examples->next(example)) {
     if (!begins_text(example.part)) continue;
-    sampling.add(std::move(example), place++, preview.samples);
+    place += sampling.add(std::move(example), place, preview.samples) ? 1 : 0;
     example = {};
   }
   if (preview.samples.size() > n_wanted) preview.samples.resize(n_wanted);

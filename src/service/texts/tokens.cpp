@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/base/utf8.h"
 #include "src/config/paths.h"
 #include "src/data/sampler.h"
 #include "src/data/tokens/source_hash.h"
@@ -83,7 +86,9 @@ class Tokenizing {
     if (!files) {
       MemoryWriter writer(form_);
       fill(writer, n_source_bytes());
-      return TokenizedDataset(writer.finish());
+      const auto store = writer.finish();
+      note_left_out(store->facts());
+      return TokenizedDataset(store);
     }
     const TokenCache cache(settings_.keeping.directory);
     const auto tokens = cache.get(key_of(*files), form_, [&](TokenWriter& writer) {
@@ -91,6 +96,7 @@ class Tokenizing {
       files->check_unchanged();
     });
     note(tokens);
+    note_left_out(tokens.store->facts());
     return TokenizedDataset(tokens.store);
   }
 
@@ -137,6 +143,7 @@ class Tokenizing {
     key.add_number(form_.keeps_examples);
     key.add_number(static_cast<uint64_t>(source_.side));
     key.add_number(source_.cut);
+    key.add_number(static_cast<uint64_t>(source_.n_most.value_or(0)));
     add_reading(key, *source_.reader);
     term::ByteProgress progress("looking for known tokens", files.n_bytes());
     key.add_number(files.hash(settings_.keeping.directory,
@@ -151,7 +158,11 @@ class Tokenizing {
     term::ByteProgress progress("tokenizing", n_bytes);
     TokenizeOptions options = {.n_threads = settings_.n_threads,
                                .window = settings_.max_length,
-                               .progress = [&](int64_t done) { progress.update(done); }};
+                               .progress = [&](int64_t done) { progress.update(done); },
+                               .left_out =
+                                   [&](const Example& example) {
+                                     if (first_left_out_.empty()) first_left_out_ = example.place;
+                                   }};
     tokenize_examples(
         *examples,
         [this](const Example& example, std::vector<TokenizedExample>& out) {
@@ -166,6 +177,22 @@ class Tokenizing {
     const size_t n_said = source_.reader ? source_.reader->notes().size() : 0;
     for (size_t i = n_said; i < notes.size(); ++i)
       notes_.push_back(notes[i]);
+  }
+
+  void note_left_out(const TokenFacts& facts) {
+    const int64_t n = facts.n_left_out;
+    if (n == 0) return;
+    const bool are_prompts = task_.loss() == LossKind::causal_lm;
+    const std::string what =
+        fmt::format("{} of {} {} fill max_length = {} tokens, and a {} has no room behind them", n,
+                    n + facts.n_examples, are_prompts ? "prompts" : "questions",
+                    settings_.max_length, are_prompts ? "completion" : "context");
+    const std::string first =
+        first_left_out_.empty() ? "" : fmt::format(", the first is {}", escaped(first_left_out_));
+    if (facts.n_examples == 0)
+      throw Error(Fault::data, "data.tokenize", what + first, "raise max_length");
+    notes_.push_back(fmt::format("{}: they are left out{}{}", what, first,
+                                 are_prompts ? "; long_prompts = cut cuts them" : ""));
   }
 
   void note(const TokenCache::Tokens& tokens) {
@@ -184,14 +211,86 @@ class Tokenizing {
   const Tokenizer& tokenizer_;
   const TokenSettings& settings_;
   TokenForm form_;
+  std::string first_left_out_;  // its place
   std::vector<std::string> notes_;
 };
+
+std::span<const int64_t> first_of(const std::vector<int64_t>& places,
+                                  std::optional<int64_t> n_most) {
+  const auto n = std::min<int64_t>(n_most.value_or(std::ssize(places)), std::ssize(places));
+  return std::span(places).first(static_cast<size_t>(n));
+}
+
+/** The first texts of sorted data may have few of the labels. */
+void note_missing_labels(const Texts& texts, Data& data) {
+  const LabelScheme& scheme = texts.task->scheme();
+  if (scheme.problem != ProblemType::single_label || !(texts.n_train_most || texts.train.n_most))
+    return;
+  std::vector<bool> is_there(static_cast<size_t>(scheme.labels.size()));
+  for (int64_t i = 0; i < data.train.n_sequences(); ++i)
+    for (const int32_t label : data.train.labels(i))
+      is_there[static_cast<size_t>(label)] = true;
+  const auto n = std::ranges::count(is_there, true);
+  if (n < std::ssize(is_there))
+    data.notes.push_back(fmt::format(
+        "warning: the first {} texts have {} of {} labels: max_train_samples takes them in the "
+        "order of the data",
+        data.train.n_examples(), n, is_there.size()));
+}
 
 }  // namespace
 
 int64_t Data::bytes() const {
   const bool is_one_store = &train.store() == &eval.store();
   return train.bytes() + (is_one_store ? eval.view_bytes() : eval.bytes());
+}
+
+namespace {
+
+std::vector<float> balanced_weights(const TokenizedDataset& texts, size_t n_labels) {
+  std::vector<int64_t> counts(n_labels);
+  for (int64_t i = 0; i < texts.n_sequences(); ++i)
+    ++counts[static_cast<size_t>(texts.labels(i).front())];
+  const auto n_classes = std::ssize(counts) - std::ranges::count(counts, 0);
+  std::vector<float> weights;
+  for (const int64_t n : counts)
+    weights.push_back(n == 0 ? 1.0f
+                             : static_cast<float>(static_cast<double>(texts.n_sequences()) /
+                                                  static_cast<double>(n_classes * n)));
+  return weights;
+}
+
+}  // namespace
+
+std::vector<float> choose_class_weights(const std::string& option,
+                                        const Task& task,
+                                        const TokenizedDataset& texts) {
+  if (option.empty() || option == "none") return {};
+  const auto refuse = [](const std::string& what, std::string_view hint) {
+    throw Error(Fault::usage, "config.class_weights", what, hint);
+  };
+  if (task.loss() != LossKind::cross_entropy)
+    refuse("class weights are for texts with one label each, and these have others",
+           "leave class_weights out");
+  const auto n_labels = static_cast<size_t>(task.n_labels());
+  if (option == "auto") return balanced_weights(texts, n_labels);
+  std::vector<float> weights;
+  std::string_view rest = option;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    const auto weight = parse_number(rest.substr(0, end));
+    constexpr double kLeast = 1e-6, kMost = 1e6;
+    if (!weight || *weight < kLeast || *weight > kMost)
+      refuse(fmt::format("class_weights has '{}'", trim(rest.substr(0, end))),
+             "expected auto, none, or a number from 1e-6 to 1e6 for each label");
+    weights.push_back(static_cast<float>(*weight));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (weights.size() != n_labels)
+    refuse(fmt::format("class_weights has {} numbers for {} labels: {}", weights.size(), n_labels,
+                       task.scheme().labels.list()),
+           "give one for each, in this order");
+  return weights;
 }
 
 TokenKeeping token_keeping(const config::Config& config) {
@@ -228,11 +327,12 @@ Data tokenize(const Texts& texts, const Tokenizer& tokenizer, const TokenSetting
   data.train = tokens_of(texts.train, texts.held_out > 0);
   if (texts.held_out > 0) {
     const Split parts = split(data.train.n_examples(), texts.held_out, settings.shuffle_seed);
-    data.eval = data.train.of_examples(parts.eval);
-    data.train = data.train.of_examples(parts.train);
+    data.eval = data.train.of_examples(first_of(parts.eval, texts.n_eval_most));
+    data.train = data.train.of_examples(first_of(parts.train, texts.n_train_most));
   } else {
     data.eval = tokens_of(texts.eval, true);
   }
+  note_missing_labels(texts, data);
   if (settings.packs) {
     data.train = data.train.packed(settings.max_length);
     data.eval = data.eval.packed(settings.max_length);

@@ -27,11 +27,19 @@ struct Data {
   int64_t max_length = 512;
   StepSplit split;
   std::vector<int64_t> token_sizes;  ///< sizes that a micro-batch's token count is rounded up to
+  std::vector<float> class_weights;  ///< (n_labels) of a training's loss; empty: all count 1
   std::vector<std::string> notes;    ///< for the user: where the tokens are
 
   /** Host memory that the tokens take. */
   int64_t bytes() const;
 };
+
+/** The option class_weights for texts with one label each: those given, or n / (classes * count) of
+ * each class that the texts have, as scikit-learn's "balanced" defines it, and 1 of others. Empty
+ * where all count the same. Throws Error(usage) where they do not fit the task. */
+std::vector<float> choose_class_weights(const std::string& option,
+                                        const Task& task,
+                                        const TokenizedDataset& texts);
 
 /** The option token_cache. */
 struct TokenKeeping {

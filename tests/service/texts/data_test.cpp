@@ -2,6 +2,7 @@
 
 #include "src/service/texts/data.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +16,12 @@
 namespace ferry {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 HfConfig bare_model() {
   return HfConfig::parse(R"({"model_type": "bert"})", "config.json");
@@ -94,6 +99,96 @@ TEST(TrainingData, ATaggerKeepsItsOwnTags) {
   EXPECT_THAT(first.label.tags, ElementsAre(2, 0));
   const Texts new_head = texts_to_train_on(config, model("BertForSequenceClassification"));
   EXPECT_THAT(new_head.task->scheme().labels.names(), ElementsAre("B-PER", "O"));
+}
+
+TEST(TrainingData, PromptsThatAreTooLongAreCountedAndNamed) {
+  const test::TempDir dir;
+  const auto file = dir.write("x.jsonl", R"({"prompt": "hello", "completion": "world"}
+{"prompt": "hello world hello world hello world", "completion": "the"}
+)");
+  const auto data_with = [&](const std::string& what) {
+    const test::TemporaryDirectory model;
+    model.write("tokenizer.json", test::small_model().dump());
+    return tokenize(
+        texts_to_train_on(
+            config_of({{"task", "causal-lm"}, {"dataset", file.string()}, {"long_prompts", what}}),
+            bare_model()),
+        Tokenizer::open(model.path()), {.max_length = 6});
+  };
+  const Data left = data_with("leave_out");
+  EXPECT_EQ(left.train.n_examples(), 1);
+  EXPECT_THAT(left.notes, Contains(AllOf(HasSubstr("1 of 2 prompts fill max_length = 6 tokens"),
+                                         HasSubstr("they are left out, the first is"),
+                                         HasSubstr("x.jsonl:2"))));
+  EXPECT_EQ(data_with("cut").train.n_examples(), 2);
+}
+
+TEST(TrainingData, TheFirstTextsAreTaken) {
+  const test::TempDir dir;
+  std::string rows = "text,label\n";
+  for (int i = 0; i < 20; ++i)
+    rows += i < 10 ? "hello,a\n" : "world,b\n";
+  const auto file = dir.write("x.csv", rows);
+  const auto data_with = [&](Settings settings) {
+    settings.emplace_back("dataset", file.string());
+    return tokens_of(texts_to_train_on(config_of(settings), bare_model()));
+  };
+  const Data few = data_with({{"max_train_samples", "4"}});
+  EXPECT_EQ(few.train.n_examples(), 4);
+  EXPECT_THAT(few.notes, Contains(HasSubstr("the first 4 texts have 1 of 2 labels")));
+  const Data split =
+      data_with({{"eval_fraction", "0.5"}, {"max_train_samples", "3"}, {"max_eval_samples", "2"}});
+  EXPECT_EQ(split.train.n_examples(), 3);
+  EXPECT_EQ(split.eval.n_examples(), 2);
+  EXPECT_EQ(data_with({{"max_train_samples", "99"}}).train.n_examples(), 20);
+}
+
+TEST(TrainingData, DataSetsAreMixedInShares) {
+  const test::TempDir dir;
+  std::string many, few;
+  for (int i = 0; i < 40; ++i)
+    many += fmt::format("{{\"text\": \"many {}\"}}\n", i);
+  for (int i = 0; i < 6; ++i)
+    few += fmt::format("{{\"instruction\": \"few {}\", \"output\": \"x\"}}\n", i);
+  const std::string names =
+      dir.write("a.jsonl", many).string() + "," + dir.write("b.jsonl", few).string();
+  const auto mixed = [&](const std::string& shares, const std::string& seed) {
+    return texts_to_train_on(config_of({{"task", "causal-lm"},
+                                        {"dataset", names},
+                                        {"dataset_shares", shares},
+                                        {"data_seed", seed}}),
+                             bare_model());
+  };
+  const Texts texts = mixed("0.7,0.3", "1");
+  const auto all = texts_of(texts.train);
+  EXPECT_EQ(std::ranges::count_if(all, [](auto& text) { return text.starts_with("many"); }), 14);
+  EXPECT_EQ(all.size(), 20u);
+  EXPECT_EQ(std::set(all.begin(), all.end()).size(), 20u);
+  EXPECT_THAT(texts.notes, Contains(HasSubstr("gives 14 of its 40 texts, a share of 0.7")));
+  EXPECT_EQ(texts_of(mixed("0.7,0.3", "1").train), all);
+  EXPECT_NE(texts_of(mixed("0.7,0.3", "2").train), all);
+  EXPECT_NE(mixed("0.7,0.3", "2").train.reader->choice(), texts.train.reader->choice());
+  EXPECT_EQ(texts_of(mixed("40,6", "1").train).size(), 46u);
+  EXPECT_THAT(test::error_of([&] { mixed("0.7", "1"); }, Fault::usage),
+              HasSubstr("dataset_shares has 1 numbers, and dataset 2 names"));
+}
+
+TEST(TrainingData, ClassWeightsAreBalancedOrGiven) {
+  const test::TempDir dir;
+  const auto file = dir.write("x.csv", "text,label\nhello,a\nhello,a\nhello,a\nworld,b\n");
+  const Texts texts = texts_to_train_on(config_of({{"dataset", file.string()}}), bare_model());
+  const Data data = tokens_of(texts);
+  // As scikit-learn's compute_class_weight("balanced"): 4 / (2 * 3), 4 / (2 * 1).
+  EXPECT_THAT(choose_class_weights("auto", *texts.task, data.train),
+              ElementsAre(FloatEq(2.0f / 3), FloatEq(2)));
+  EXPECT_THAT(choose_class_weights("1, 2.5", *texts.task, data.train), ElementsAre(1, 2.5f));
+  EXPECT_THAT(choose_class_weights("none", *texts.task, data.train), IsEmpty());
+  const auto error_of = [&](const std::string& option) {
+    return test::error_of([&] { choose_class_weights(option, *texts.task, data.train); },
+                          Fault::usage);
+  };
+  EXPECT_THAT(error_of("1"), HasSubstr("has 1 numbers for 2 labels: a, b"));
+  EXPECT_THAT(error_of("1,-2"), HasSubstr("class_weights has '-2'"));
 }
 
 TEST(TrainingData, SharedTinyShakespeare) {
