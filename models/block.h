@@ -44,6 +44,8 @@ struct BatchTensors {
   float end_loss_weight = 1;  ///< question_answering: 1 / ends of the whole step
   float grad_scale = 1;       ///< loss scale (a power of two)
   float label_smoothing = 0;
+  at::Tensor class_weights;  ///< cross_entropy, optional: (n_labels) fp32; loss_weight is then 1 /
+                             ///< the sum of those of the step's labels
 };
 
 /** LibTorch's name of a type. */

@@ -293,11 +293,15 @@ void label_loss(const OpCall& c) {
   const int64_t n = is_by_token ? all.size(0) : c.batch.n_seqs_real;
   const at::Tensor real = all.narrow(0, 0, n);
   const bool is_cross_entropy = is_by_token || c.loss_kind == LossKind::cross_entropy;
+  const at::Tensor& weights = c.batch.class_weights;
   if (c.part == Part::forward) {
     if (c.logits.defined()) c.logits.copy_(all);
     if (!c.loss.defined()) return;
     if (n == 0) {
       c.loss.zero_();
+    } else if (weights.defined()) {
+      ops::weighted_cross_entropy_forward(real, c.batch.labels, weights, c.batch.label_smoothing,
+                                          c.batch.loss_weight, c.loss);
     } else if (is_cross_entropy) {
       ops::label_cross_entropy_forward(real, c.batch.labels, c.batch.label_smoothing,
                                        c.batch.loss_weight, c.loss, c.scratch);
@@ -311,7 +315,10 @@ void label_loss(const OpCall& c) {
   if (n < d_all.size(0)) d_all.narrow(0, n, d_all.size(0) - n).zero_();
   if (n == 0) return;
   at::Tensor d_real = d_all.narrow(0, 0, n);
-  if (is_cross_entropy)
+  if (weights.defined())
+    ops::weighted_cross_entropy_backward(real, c.batch.labels, weights, c.batch.label_smoothing,
+                                         factor, d_real);
+  else if (is_cross_entropy)
     ops::label_cross_entropy_backward(real, c.batch.labels, c.batch.label_smoothing, factor, d_real,
                                       c.scratch);
   else

@@ -19,6 +19,8 @@ struct HostBatch {
   /** The number of items that the loss is the mean over: samples, label tokens, or with
    * question_answering the starts that their sequence holds. */
   int64_t n_label_items = 0;
+  /** Where classes have weights: the sum of those of its labels, in place of n_label_items. */
+  std::optional<double> label_weight;
   int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
   std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
   /** The head works on the last token of each real sequence alone, and its logits are wanted. */

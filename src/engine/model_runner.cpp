@@ -54,6 +54,8 @@ ModelRunner::ModelRunner(const ModelTable& model,
               layout_.n_bytes, shape.batch_bytes);
   for (int b = 0; b < shape.n_blocks(); ++b)
     blocks_.push_back(make_block(model, b, options.loss));
+  if (!options.class_weights.empty())
+    class_weights_ = at::tensor(options.class_weights, at::kFloat).to(options.device);
   cut_cache();
 }
 
@@ -149,9 +151,9 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
 }
 
 void ModelRunner::begin_step(
-    int64_t step, bool training, float grad_scale, int64_t n_label_items, int64_t n_end_items) {
-  const auto weight_of = [](int64_t n_items) {
-    return n_items > 0 ? static_cast<float>(1.0 / static_cast<double>(n_items)) : 0.0f;
+    int64_t step, bool training, float grad_scale, double n_label_items, double n_end_items) {
+  const auto weight_of = [](double n_items) {
+    return n_items > 0 ? static_cast<float>(1.0 / n_items) : 0.0f;
   };
   step_ = step;
   training_ = training;
@@ -175,6 +177,7 @@ BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
   b.loss_weight = loss_weight_;
   b.end_loss_weight = end_loss_weight_;
   b.grad_scale = grad_scale_;
+  b.class_weights = training_ ? class_weights_ : at::Tensor();
   return b;
 }
 

@@ -27,7 +27,8 @@ struct RunnerOptions {
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;
-  BatchShape largest;  ///< the largest shape of the run
+  std::vector<float> class_weights;  ///< of a training with cross_entropy: (n_labels), or none
+  BatchShape largest;                ///< the largest shape of the run
   at::Device device = at::kCPU;
   bool graphs = true;          ///< on CUDA: blocks run as CUDA graphs where they can
   GenerationShape generation;  ///< batches that generate have room for this
@@ -47,7 +48,7 @@ class ModelRunner final : public ComputeWork {
   /** Set before each step: the step's index keys its random numbers; the loss is the mean over
    * n_label_items, with question answering half of it over n_end_items. */
   void begin_step(
-      int64_t step, bool training, float grad_scale, int64_t n_label_items, int64_t n_end_items);
+      int64_t step, bool training, float grad_scale, double n_label_items, double n_end_items);
   /** (n_seqs_real, n_labels) fp32 of the last evaluation, (tokens before the tail, n_labels) where
    * logits are the tokens', (n_seqs_real, vocabulary) of a batch that generates. */
   std::vector<float> logits();
@@ -107,6 +108,7 @@ class ModelRunner final : public ComputeWork {
   bool training_ = false;
   float grad_scale_ = 1;
   float loss_weight_ = 1, end_loss_weight_ = 1;
+  at::Tensor class_weights_;  ///< on the device; undefined without
   std::function<void(RandomKey&, const Action&)> key_fault_;
   std::vector<KvCache> caches_;  ///< by block
   bool generates_ = false;       ///< the batch that was loaded last

@@ -38,6 +38,7 @@ Session::Session(const ModelTable& model,
               .loss = options.loss,
               .seed = options.seed,
               .label_smoothing = options.label_smoothing,
+              .class_weights = options.class_weights,
               .largest = largest,
               .device = device_->is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU),
               .graphs = options.graphs,
@@ -56,11 +57,12 @@ std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches
                                         const std::function<bool()>& drops) {
   put_on_drive();
   if (rule.commits && std::exchange(is_uncommitted_, false)) commit_states();
-  int64_t n_label_items = 0, n_end_items = 0;
+  double n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
-    n_label_items += micro_batches[m].n_label_items;
-    n_end_items += micro_batches[m].n_end_items;
+    const HostBatch& batch = micro_batches[m];
+    n_label_items += batch.label_weight.value_or(static_cast<double>(batch.n_label_items));
+    n_end_items += static_cast<double>(batch.n_end_items);
   }
   runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items,
                       n_end_items);
@@ -123,7 +125,8 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   put_on_drive();
   runner_->load(0, batch);
-  runner_->begin_step(n_steps_, /*training=*/false, 1.0f, batch.n_label_items, batch.n_end_items);
+  runner_->begin_step(n_steps_, /*training=*/false, 1.0f, static_cast<double>(batch.n_label_items),
+                      static_cast<double>(batch.n_end_items));
   double loss = executor_->evaluate();
   if (logits) *logits = runner_->logits();
   return loss;

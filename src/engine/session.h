@@ -53,6 +53,9 @@ struct SessionOptions {
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;
+  /** Of each class, in a training with cross_entropy; empty: all count 1. Evaluations go without.
+   */
+  std::vector<float> class_weights;
   GenerationShape generation;  ///< as the plan has room for it
   OptimizerOptions optimizer;
   DriveOptions drive;  ///< of states on a drive

@@ -88,6 +88,32 @@ TEST_P(OpsOnDevice, LabelCrossEntropy) {
   }
 }
 
+/** torch's own loss with weights of classes, whose mean is over the weights of the labels. */
+TEST_P(OpsOnDevice, WeightedCrossEntropy) {
+  const int64_t rows = 70, classes = 5;
+  const at::Tensor logits = random({rows, classes}, 4);
+  const at::Tensor weights = at::tensor({0.25f, 1.0f, 3.0f, 0.5f, 7.0f});
+  at::Tensor labels = at::randint(0, classes, {rows}, at::kInt);
+  const double sum = weights.index_select(0, labels).sum().item<double>();
+  for (const float smoothing : {0.0f, 0.2f}) {
+    const at::Tensor logits64 = leaf(logits);
+    const at::Tensor expected =
+        at::cross_entropy_loss(logits64, labels.to(at::kLong), weights.to(at::kDouble),
+                               at::Reduction::Mean, -100, smoothing);
+    (expected * 2).backward();
+    const at::Tensor x = there(logits), y = there(labels), w = there(weights);
+    at::Tensor loss = unwritten({}), d = like(x);
+    weighted_cross_entropy_forward(x, y, w, smoothing, static_cast<float>(1 / sum), loss);
+    weighted_cross_entropy_backward(x, y, w, smoothing, static_cast<float>(2 / sum), d);
+    expect_close(loss, expected.detach(), "loss");
+    expect_close(d, logits64.grad(), "d_logits");
+  }
+  labels.narrow(0, 10, 30).fill_(-100);
+  at::Tensor d = like(there(logits));
+  weighted_cross_entropy_backward(there(logits), there(labels), there(weights), 0.2f, 1.0f, d);
+  EXPECT_TRUE(d.narrow(0, 10, 30).eq(0).all().item<bool>()) << "no label, no gradient";
+}
+
 /** As torch has it: a class of probability zero is none of the loss of other labels. */
 TEST_P(OpsOnDevice, ALogitOfMinusInfinityIsAProbabilityOfZero) {
   const at::Tensor logits = at::tensor({1.0f, 2.0f, -kInf}).view({1, 3});

@@ -1,8 +1,13 @@
 #include "models/ops/label_loss/label_loss.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 
 namespace ferry::ops {
 
@@ -32,6 +37,48 @@ void label_loss_backward(LossKind kind,
   } else {
     d_logits.copy_(logits.sub(y).mul_(2 * each));
   }
+}
+
+namespace {
+
+/** What each class's log-probability counts in a row's loss: (n, L). */
+at::Tensor shares_of(const at::Tensor& logits,
+                     const at::Tensor& labels,
+                     const at::Tensor& class_weights,
+                     float smoothing) {
+  const int64_t n_classes = logits.size(1);
+  const at::Tensor classes = at::arange(n_classes, labels.options());
+  const at::Tensor is_label = labels.unsqueeze(1).eq(classes.unsqueeze(0)).to(at::kFloat);
+  const at::Tensor has_label = labels.ge(0).to(at::kFloat).unsqueeze(1);
+  return is_label.mul_(1.0f - smoothing)
+      .add_(has_label, smoothing / static_cast<float>(n_classes))
+      .mul_(class_weights.unsqueeze(0));
+}
+
+}  // namespace
+
+void weighted_cross_entropy_forward(const at::Tensor& logits,
+                                    const at::Tensor& labels,
+                                    const at::Tensor& class_weights,
+                                    float smoothing,
+                                    float weight,
+                                    at::Tensor& loss) {
+  if (!loss.defined()) return;
+  const at::Tensor shares = shares_of(logits, labels, class_weights, smoothing);
+  const at::Tensor items = at::log_softmax(logits, 1).mul_(shares);
+  // A class of probability zero is none of the loss of other labels.
+  loss.copy_(at::where(shares.eq(0), at::zeros_like(items), items).sum().mul_(-weight));
+}
+
+void weighted_cross_entropy_backward(const at::Tensor& logits,
+                                     const at::Tensor& labels,
+                                     const at::Tensor& class_weights,
+                                     float smoothing,
+                                     float factor,
+                                     at::Tensor& d_logits) {
+  const at::Tensor shares = shares_of(logits, labels, class_weights, smoothing);
+  d_logits.copy_(
+      at::softmax(logits, 1).mul_(shares.sum(1, /*keepdim=*/true)).sub_(shares).mul_(factor));
 }
 
 }  // namespace ferry::ops

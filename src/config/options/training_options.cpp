@@ -332,6 +332,16 @@ std::vector<Option> training_options() {
        .aliases = {{"label_smoothing"}},
        .help = "Share of each label spread over all classes; 0.1 makes overconfident classifiers "
                "milder."},
+      {.key = "class_weights",
+       .label = "Class weights",
+       .type = Type::text,
+       .group = kRegularGroup,
+       .effect = Effect::changes_training,
+       .value = "none",
+       .aliases = {{"class_weight"}},
+       .help = "What a text counts in the loss by its label (classification): auto makes rare "
+               "labels count more, texts / (labels * texts of the label); or a number for each "
+               "label, in their order, with commas between them; none: all count the same."},
       {.key = "hidden_dropout",
        .label = "Hidden dropout",
        .type = Type::number,

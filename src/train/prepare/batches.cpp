@@ -36,6 +36,12 @@ HostBatch Collator::collate(const TokenizedDataset& from,
                    .position_ids = batch.position_ids,
                    .cu_seqlens = batch.cu_seqlens,
                    .labels = labels_of(batch)};
+  if (!data_.class_weights.empty()) {
+    double sum = 0;
+    for (const int32_t label : batch.labels)
+      sum += static_cast<double>(data_.class_weights[static_cast<size_t>(label)]);
+    out.label_weight = sum;
+  }
   if (data_.task->loss() == LossKind::masked_lm) out.label_rows = batch.label_rows;
   return out;
 }

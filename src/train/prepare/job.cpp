@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/utf8.h"
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/plan/param_groups.h"
@@ -110,6 +111,21 @@ void check_label_smoothing(const config::Config& config, const Task& task) {
                 "leave it out");
 }
 
+void take_class_weights(Job& job) {
+  const Task& task = *job.data.task;
+  job.data.class_weights =
+      choose_class_weights(job.config.text("class_weights"), task, job.data.train);
+  if (job.data.class_weights.empty()) return;
+  constexpr size_t kShown = 20;
+  std::string shown;
+  for (size_t i = 0; i < std::min(job.data.class_weights.size(), kShown); ++i)
+    shown +=
+        fmt::format("{}{} {:.4g}", i > 0 ? ", " : "",
+                    task.scheme().labels.name(static_cast<int32_t>(i)), job.data.class_weights[i]);
+  job.notes.push_back(fmt::format("class weights of the loss: {}{}", escaped(shown),
+                                  job.data.class_weights.size() > kShown ? ", ..." : ""));
+}
+
 void note_short_batches(Job& job) {
   constexpr double kWorthSaying = 0.9;
   const int64_t micro_batch = job.data.split.micro_batch_size, most = job.plan.largest.tokens,
@@ -203,6 +219,7 @@ Job prepare(config::Config config, const JobRequest& request) {
   if (trains) {
     check_best_model(job.config, job.data);
     check_label_smoothing(job.config, *job.data.task);
+    take_class_weights(job);
   }
   make_plan_of(job, trains);
   if (trains) fix_identity(job);
@@ -225,6 +242,7 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
   if (job.plan.shape.trains) {
     options.overlap = config.flag("optimizer_overlap");
     options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));
+    options.class_weights = job.data.class_weights;
     options.optimizer.adamw = {.beta1 = config.number("adam_beta1"),
                                .beta2 = config.number("adam_beta2"),
                                .eps = config.number("adam_epsilon"),
