@@ -64,11 +64,14 @@ class FullRows {
   }
 
   const TextFiles& files() const { return files_; }
-  /** Notes quote the names of files and columns. */
-  std::vector<std::string> notes(const LabelReading* labels) const {
+  /** Notes quote the names of files and columns. Rows that were passed over are counted at the end
+   * only. */
+  std::vector<std::string> notes(const LabelReading* labels, bool is_at_end) const {
     std::vector<std::string> notes = files_.notes();
-    empty_.note("a text", notes);
-    unlabelled_.note("a label", notes);
+    if (is_at_end) {
+      empty_.note("a text", notes);
+      unlabelled_.note("a label", notes);
+    }
     if (labels)
       for (std::string& note : labels->notes())
         notes.push_back(std::move(note));
@@ -99,7 +102,10 @@ class TextStream : public ExampleStream {
 
   bool next(Example& example) override {
     do {
-      if (!rows_.next(row_)) return false;
+      if (!rows_.next(row_)) {
+        is_at_end_ = true;
+        return false;
+      }
     } while (labels_ && labels_->is_without(row_));
     example.part = row_.part;
     example.continues = false;
@@ -110,11 +116,12 @@ class TextStream : public ExampleStream {
     return true;
   }
   int64_t n_bytes_read() const override { return rows_.files().n_bytes_read(); }
-  std::vector<std::string> notes() const override { return rows_.notes(labels_); }
+  std::vector<std::string> notes() const override { return rows_.notes(labels_, is_at_end_); }
 
  private:
   FullRows rows_;
   const LabelReading* labels_;
+  bool is_at_end_ = false;
   RawRow row_;
 };
 
@@ -137,7 +144,7 @@ class TextReader : public DatasetReader {
       scheme_ = labels_->scheme();
     }
     scheme_.has_pairs = has_pairs;
-    notes_ = rows.notes(labels());
+    notes_ = rows.notes(labels(), /*is_at_end=*/labels_.has_value());
   }
 
   std::unique_ptr<ExampleStream> examples() const override {
