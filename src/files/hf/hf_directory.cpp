@@ -12,6 +12,9 @@
 namespace ferry {
 namespace {
 
+/** How the model generates: its stop tokens, above all. A model from scratch has none. */
+constexpr const char* kGenerationFile = "generation_config.json";
+
 constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "tokenizer_config.json",
                                         "special_tokens_map.json",
@@ -22,6 +25,7 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "spiece.model",
                                         "sentencepiece.bpe.model",
                                         "tekken.json",
+                                        "tiktoken.model",
                                         "qwen.tiktoken",
                                         "added_tokens.json",
                                         "chat_template.jinja"};
@@ -53,7 +57,7 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
                 fmt::format("make a model of it: ferry export --model '{}' --output-dir DIR",
                             path.string()));
   if (needs_weights) directory.weights();
-  directory.read_tokenizer_files();
+  directory.read_copied_files();
   return directory;
 }
 
@@ -64,17 +68,28 @@ HfDirectory HfDirectory::open_checkpoint(const std::filesystem::path& path) {
 HfDirectory HfDirectory::from_scratch(HfConfig config, const std::filesystem::path& tokenizer) {
   HfDirectory directory(tokenizer, std::move(config));
   directory.has_weights_ = false;
-  directory.read_tokenizer_files();
+  directory.read_copied_files();
   return directory;
 }
 
-void HfDirectory::read_tokenizer_files() {
+void HfDirectory::read_copied_files() {
+  const auto read = [&](const std::string& name) {
+    // One that cannot be read shows now, not after training.
+    if (path_exists(path_ / name)) copied_files_.push_back({name, read_text_file(path_ / name)});
+  };
   for (const char* name : kTokenizerFiles)
-    if (path_exists(path_ / name)) {
-      // One that cannot be read shows now, not after training.
-      tokenizer_texts_.push_back(read_text_file(path_ / name));
-      tokenizer_files_.emplace_back(name);
-    }
+    read(name);
+  std::vector<std::string> others;  // which have a version or a model in their names
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_known = std::ranges::find(kTokenizerFiles, name) != kTokenizerFiles.end();
+    if (!is_known && (name.starts_with("tokenizer.model.v") || name.ends_with(".tiktoken")))
+      others.push_back(name);
+  }
+  std::ranges::sort(others);
+  std::ranges::for_each(others, read);
+  if (has_weights_) read(kGenerationFile);
 }
 
 void HfDirectory::check_copyable() const {
@@ -87,8 +102,8 @@ void HfDirectory::check_copyable() const {
   const auto is_in = [](const std::filesystem::path& file, const std::filesystem::path& directory) {
     return std::ranges::mismatch(directory, file).in1 == directory.end();
   };
-  for (const std::string& name : tokenizer_files_) {
-    const std::filesystem::path file = path_ / name;
+  for (const CopiedFile& copied : copied_files_) {
+    const std::filesystem::path file = path_ / copied.name;
     if (!std::filesystem::is_symlink(std::filesystem::symlink_status(file, code))) continue;
     const std::filesystem::path target = std::filesystem::weakly_canonical(file, code);
     if (is_in(target, whole) || is_in(target, blobs)) continue;
@@ -100,9 +115,9 @@ void HfDirectory::check_copyable() const {
   }
 }
 
-void HfDirectory::copy_tokenizer_files(const std::filesystem::path& to) const {
-  for (size_t i = 0; i < tokenizer_files_.size(); ++i)
-    write_text_file(to / tokenizer_files_[i], tokenizer_texts_[i]);
+void HfDirectory::copy_files(const std::filesystem::path& to) const {
+  for (const CopiedFile& file : copied_files_)
+    write_text_file(to / file.name, file.text);
 }
 
 void write_config(const std::filesystem::path& directory, const HfConfig& config) {

@@ -33,29 +33,31 @@ class HfDirectory {
   const HfConfig& config() const { return config_; }
   /** Opens and checks the weights. */
   CheckpointReader weights() const { return CheckpointReader::open(path_); }
-  /** Names of the tokenizer's files that are there (tokenizer.json, vocab.txt, ...), in a fixed
-   * order. */
-  const std::vector<std::string>& tokenizer_files() const { return tokenizer_files_; }
+  struct CopiedFile {
+    std::string name, text;
+  };
+  /** Files that go with a model through training and export as they are, in a fixed order: the
+   * tokenizer's (tokenizer.json, vocab.txt, ...) and generation_config.json. */
+  const std::vector<CopiedFile>& copied_files() const { return copied_files_; }
 
-  /** Throws Error(data) where a tokenizer's file is a link that leads out of the directory, but for
+  /** Throws Error(data) where one of them is a link that leads out of the directory, but for
    * the hub's cache: a model of somebody else could have any file of the user copied. For whoever
    * will copy them. */
   void check_copyable() const;
-  /** Writes the tokenizer's files byte for byte, as they were when this was opened, into an
-   * existing directory: it may have been moved or removed since. */
-  void copy_tokenizer_files(const std::filesystem::path& to) const;
+  /** Writes them byte for byte, as they were when this was opened, into an existing directory: the
+   * model's own may have been moved or removed since. */
+  void copy_files(const std::filesystem::path& to) const;
 
  private:
   HfDirectory(std::filesystem::path path, HfConfig config)
       : path_(std::move(path)), config_(std::move(config)) {}
 
-  void read_tokenizer_files();
+  void read_copied_files();
 
   std::filesystem::path path_;
   HfConfig config_;
   bool has_weights_ = true;
-  std::vector<std::string> tokenizer_files_;
-  std::vector<std::string> tokenizer_texts_;  // of each of them
+  std::vector<CopiedFile> copied_files_;
 };
 
 /** config.json of an export. */

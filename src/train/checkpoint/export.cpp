@@ -102,7 +102,7 @@ void export_model(const fs::path& from,
     AtomicDirectory directory(to);
     copy_pinned_weights(from, *record, model.config(), directories, directory.path());
     write_config(directory.path(), model.config());
-    model.copy_tokenizer_files(directory.path());
+    model.copy_files(directory.path());
     return directory.commit();
   }
   const HfDirectory model = HfDirectory::open(from);
@@ -112,7 +112,7 @@ void export_model(const fs::path& from,
   const std::vector<const StoredTensor*> tensors = exported(model, weights);
   copy_weights(weights, tensors, directory.path());
   write_config(directory.path(), model.config());
-  model.copy_tokenizer_files(directory.path());
+  model.copy_files(directory.path());
   check_copy(weights, tensors, CheckpointReader::open(directory.path()));
   directory.commit();
 }

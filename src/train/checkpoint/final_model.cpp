@@ -99,7 +99,7 @@ HfConfig config_of_result(const Model& model, const Task& task) {
 
 void write_model_files(const Model& model, const Task& task, const fs::path& directory) {
   write_config(directory, config_of_result(model, task));
-  model.directory.copy_tokenizer_files(directory);
+  model.directory.copy_files(directory);
   if (task.reads_words() && text::has_configured_prefix_space(directory))
     set_prefix_space(directory / "tokenizer_config.json");
 }

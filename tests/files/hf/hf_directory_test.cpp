@@ -115,6 +115,13 @@ TEST(HfDirectory, SaysWhatIsMissing) {
   EXPECT_THAT(open(dir.path()), HasSubstr("pytorch_model.bin': it is no file of torch.save"));
 }
 
+std::vector<std::string> names_of(const HfDirectory& directory) {
+  std::vector<std::string> names;
+  for (const auto& file : directory.copied_files())
+    names.push_back(file.name);
+  return names;
+}
+
 TEST(HfDirectory, CopiesTheTokenizerByteForByte) {
   TempDir from, to;
   from.write("config.json", kConfig);
@@ -122,12 +129,16 @@ TEST(HfDirectory, CopiesTheTokenizerByteForByte) {
   const std::string odd("{ \"x\":\t1}\r\n\0\xff", 13);
   from.write("tokenizer.json", odd);
   from.write("vocab.txt", "[PAD]\n");
+  from.write("tokenizer.model.v3", "pieces");
+  from.write("o200k.tiktoken", "ranks");
   from.write("README.md", "not copied");
   auto directory = HfDirectory::open(from.path());
-  EXPECT_THAT(directory.tokenizer_files(), ElementsAre("tokenizer.json", "vocab.txt"));
-  directory.copy_tokenizer_files(to.path());
-  EXPECT_EQ(to.n_entries(), 2u);
+  EXPECT_THAT(names_of(directory),
+              ElementsAre("tokenizer.json", "vocab.txt", "o200k.tiktoken", "tokenizer.model.v3"));
+  directory.copy_files(to.path());
+  EXPECT_EQ(to.n_entries(), 4u);
   EXPECT_EQ(read_file(to / "tokenizer.json"), odd);
+  EXPECT_EQ(read_file(to / "o200k.tiktoken"), "ranks");
   EXPECT_TRUE(directory.weights().tensors().empty());
 }
 
@@ -161,6 +172,19 @@ TEST(HfConfig, RefusesMoreLabelsThanAnyModelHas) {
     json["id2label"][std::to_string(i)] = "x";
   EXPECT_THAT(error_of([&] { HfConfig::parse(json.dump(), "c"); }, Fault::data),
               HasSubstr("at most 262144 names"));
+}
+
+/** Its stop tokens stand in no other file of many models. */
+TEST(HfDirectory, CopiesHowTheModelGenerates) {
+  TempDir from, to;
+  from.write("config.json", kConfig);
+  from.write("model.safetensors", raw_safetensors("{}", 0));
+  from.write("generation_config.json", "{\"eos_token_id\": [2, 28]}");
+  HfDirectory::open(from.path()).copy_files(to.path());
+  EXPECT_EQ(read_file(to / "generation_config.json"), "{\"eos_token_id\": [2, 28]}");
+  // A model from scratch takes its tokenizer from there, and not how another model generates.
+  const HfConfig config = HfConfig::load(from.path() / "config.json");
+  EXPECT_THAT(names_of(HfDirectory::from_scratch(config, from.path())), ElementsAre());
 }
 
 }  // namespace
