@@ -64,7 +64,8 @@ DiskNeed disk_needed(const ModelTable& model,
                      int64_t n_there,
                      const StepShape* shape) {
   DiskNeed need;
-  need.final_bytes = model.n_params() * kFp32_bytes;
+  need.final_bytes =
+      model.n_params() * static_cast<int64_t>(size_of(choose_final_dtype(config, model.compute)));
   need.checkpoint_bytes = checkpoint_bytes(model, choose_states(config));
   if (shape && !config.flag("save_weights")) need.checkpoint_bytes -= pinned_bytes(model, *shape);
   need.n_checkpoints = checkpoints_at_once(config);

@@ -19,7 +19,7 @@ struct DiskNeed {
       0;  ///< one: master weights in fp32, and adam_m and adam_v of what is trained
   int64_t n_checkpoints = 0;  ///< kept, and one more: the oldest goes when the newest is complete
   int64_t n_checkpoints_there = 0;  ///< the ones that are written already
-  int64_t final_bytes = 0;          ///< the trained model in fp32
+  int64_t final_bytes = 0;          ///< the trained model in final_dtype
   int64_t small_bytes = 0;          ///< tokenizers beside the weights, configurations, log, metrics
 
   /** The bytes that are still to be written; INT64_MAX where no disk would be enough. */

@@ -144,6 +144,13 @@ DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
   return machine.compute_capability >= kBf16_capability ? DType::bf16 : DType::f16;
 }
 
+DType choose_final_dtype(const config::Config& config, DType compute) {
+  const std::string& wish = config.text("final_dtype");
+  if (wish == "fp32") return DType::f32;
+  if (wish == "fp16") return DType::f16;
+  return wish == "bf16" ? DType::bf16 : compute;
+}
+
 simd::StateType choose_states(const config::Config& config) {
   const std::string& optim = config.text("optim");
   if (optim == "adamw_bf16") return simd::StateType::bf16;
@@ -242,10 +249,8 @@ ModelTable make_model_table(const config::Config& config,
                             HeadKind head,
                             int64_t n_labels,
                             const PlanMachine& machine) {
-  TableOptions options = {.head = head,
-                          .n_labels = n_labels,
-                          .compute = choose_dtype(config, machine),
-                          .max_length = config.maybe_integer("max_length").value_or(0)};
+  TableOptions options = {
+      .head = head, .n_labels = n_labels, .compute = choose_dtype(config, machine)};
   const auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;

@@ -56,6 +56,10 @@ int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine
  * without it. */
 DType choose_dtype(const config::Config& config, const PlanMachine& machine);
 
+/** The type of the trained model's weights as they are written, of a run that computes in
+ * `compute`. */
+DType choose_final_dtype(const config::Config& config, DType compute);
+
 /** The type of Adam's states that the option optim names. */
 simd::StateType choose_states(const config::Config& config);
 

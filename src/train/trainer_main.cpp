@@ -161,7 +161,9 @@ int finish_training(TrainingResult result,
       [&] {  // a second time only what the first could not
         if (!has_predictions) write_predictions(result.evaluation, session, job, run.path());
         has_predictions = true;
-        if (final.empty()) final = save_final(session, job.model, *job.data.task, run.path());
+        if (final.empty())
+          final = save_final(session, job.model, *job.data.task, run.path(),
+                             choose_final_dtype(job.config, job.model.table.compute));
         run.set_phase(runs::Phase::finished, outcome);
         run.settle();
       },
@@ -532,7 +534,9 @@ int run_generate(config::CommandLine command) {
 
 int run_export(const config::CommandLine& command) {
   const std::filesystem::path to = command.config.text("output_dir");
+  const std::string& dtype = command.config.text("dtype");
   export_model(config::find_model(command.config.text("model_name_or_path")), to,
+               dtype == "auto" ? std::nullopt : std::optional(dtype_named(dtype)),
                nvme_settings(command.config).directories);
   ferry::print(fmt::format("{}\n", to.string()));
   return 0;

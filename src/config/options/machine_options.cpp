@@ -28,11 +28,27 @@ std::vector<Option> machine_options() {
        .choices = {"auto", "fp32", "bf16", "fp16"},
        .choice_aliases = {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}},
        .aliases = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"compute_type"}, {"torch_dtype"}},
-       .verbs = kRunning,
+       .verbs = kRunning | kExport,
        .help =
            "Type the model computes in; master weights keep fp32's bits. auto: bf16 on GPUs from "
            "sm_80, fp16 "
-           "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers."},
+           "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers. In "
+           "ferry export the type of the weights that it writes; auto: of a checkpoint the type "
+           "its run computed in, of other models as they are."},
+      {.key = "final_dtype",
+       .label = "Type of the trained model",
+       .type = Type::choice,
+       .group = kPrecisionGroup,
+       .effect = Effect::free,
+       .value = "auto",
+       .choices = {"auto", "fp32", "bf16", "fp16"},
+       .choice_aliases = {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}},
+       .aliases = {{"save_dtype"}},
+       .verbs = kTraining,
+       .help =
+           "Type of the weights in final/. auto: the type the run computes in, so that the file of "
+           "a 16-bit run is half as large, as the models of others are; fp32 keeps the bits of the "
+           "master weights. Checkpoints hold those in any case."},
       {.key = "seed",
        .label = "Seed",
        .type = Type::integer,

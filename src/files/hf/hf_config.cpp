@@ -115,6 +115,14 @@ void HfConfig::set_architecture(std::string_view name) {
   (*json_)["architectures"] = architectures;
 }
 
+void HfConfig::set_dtype(DType dtype) {
+  const char* name = dtype == DType::bf16  ? "bfloat16"
+                     : dtype == DType::f16 ? "float16"
+                                           : "float32";
+  set("torch_dtype", name);
+  set("dtype", name);
+}
+
 void HfConfig::set(std::string_view key, nlohmann::ordered_json value) {
   (*json_)[std::string(key)] = std::move(value);
 }

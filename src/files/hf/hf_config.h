@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/dtype.h"
 #include "src/base/json_reader.h"
 #include "src/base/json_value.h"
 
@@ -38,6 +39,8 @@ class HfConfig {
   void set_labels(const std::vector<std::string>& names);
   void set_problem_type(std::string_view type);
   void set_architecture(std::string_view name);
+  /** The type of the weights, under both keys that releases of transformers read. */
+  void set_dtype(DType dtype);
 
   /** The whole file in its own order, with the changes. */
   const nlohmann::ordered_json& json() const { return *json_; }

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string>
 
 #include "models/family.h"
+#include "simd/kernels.h"
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/engine/state/state_files.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
@@ -28,29 +31,55 @@ std::vector<const StoredTensor*> exported(const HfDirectory& model,
   return tensors;
 }
 
-/** Each tensor as it is, whatever its type. */
+bool is_number(StoredType type) {
+  return type == StoredType::f64 || type == StoredType::f32 || type == StoredType::f16 ||
+         type == StoredType::bf16;
+}
+
+/** The type of a tensor in the copy: ids and the like stay as they are. */
+StoredType type_in_copy(const StoredTensor& tensor, std::optional<DType> dtype) {
+  return dtype && is_number(tensor.type) ? stored_type_of(*dtype) : tensor.type;
+}
+
+/** The tensor's bytes in the copy's type, rounded to the nearest even where it is narrower. */
+void read_for_copy(const CheckpointReader& weights,
+                   const StoredTensor& tensor,
+                   std::optional<DType> dtype,
+                   const CheckpointReader::TakeBytes& take) {
+  if (type_in_copy(tensor, dtype) == tensor.type) return weights.read(tensor, take);
+  std::vector<std::byte> rounded;
+  weights.read_f32(
+      tensor, 0, tensor.n_elements(), [&](std::span<const float> values, int64_t first_element) {
+        rounded.resize(values.size() * size_of(*dtype));
+        simd::convert(rounded.data(), *dtype, values.data(), DType::f32, std::ssize(values));
+        take(rounded, static_cast<size_t>(first_element) * size_of(*dtype));
+      });
+}
+
 void copy_weights(const CheckpointReader& weights,
                   const std::vector<const StoredTensor*>& tensors,
+                  std::optional<DType> dtype,
                   const fs::path& to) {
   std::vector<TensorSpec> specs;
   for (const StoredTensor* tensor : tensors)
-    specs.emplace_back(tensor->name, tensor->type, tensor->shape);
+    specs.emplace_back(tensor->name, type_in_copy(*tensor, dtype), tensor->shape);
   CheckpointWriter writer(to, specs, kShard_bytes_max);
-  for (const StoredTensor* tensor : tensors) {
-    weights.read(*tensor, [&](std::span<const std::byte> bytes, size_t) {
+  for (const StoredTensor* tensor : tensors)
+    read_for_copy(weights, *tensor, dtype, [&](std::span<const std::byte> bytes, size_t) {
       writer.write(tensor->name, bytes);
     });
-  }
   writer.finish();
 }
 
 void check_copy(const CheckpointReader& from,
                 const std::vector<const StoredTensor*>& tensors,
+                std::optional<DType> dtype,
                 const CheckpointReader& copy) {
   for (const StoredTensor* tensor : tensors) {
     const StoredTensor* written = copy.find(tensor->name);
-    bool is_same = written && written->type == tensor->type && written->shape == tensor->shape;
-    from.read(*tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
+    bool is_same =
+        written && written->type == type_in_copy(*tensor, dtype) && written->shape == tensor->shape;
+    read_for_copy(from, *tensor, dtype, [&](std::span<const std::byte> bytes, size_t first_byte) {
       if (!is_same) return;
       const auto beside = written->bytes.subspan(first_byte, bytes.size());
       is_same = std::memcmp(beside.data(), bytes.data(), bytes.size()) == 0;
@@ -91,29 +120,56 @@ void copy_pinned_weights(const fs::path& from,
   copy_master(table, from, runs::read_checksums(from), drive, to);
 }
 
+/** The type that the run of a checkpoint computes in; nothing: `from` is no checkpoint. */
+std::optional<DType> dtype_of_run(const fs::path& from) {
+  const fs::path state = from / "state" / runs::kRunStateName;
+  if (!path_exists(state)) return {};
+  const JsonReader run_state = JsonReader::parse(
+      read_text_file(state), {state.string(), "export.open", "take an earlier checkpoint"});
+  return dtype_named(run_state.at("identity").text("dtype", "fp32"));
+}
+
+void write_copy(const HfDirectory& model,
+                const CheckpointReader& weights,
+                std::optional<DType> dtype,
+                const fs::path& to) {
+  const std::vector<const StoredTensor*> tensors = exported(model, weights);
+  copy_weights(weights, tensors, dtype, to);
+  check_copy(weights, tensors, dtype, CheckpointReader::open(to));
+}
+
 }  // namespace
+
+DType dtype_named(std::string_view name) {
+  for (const DType type : {DType::f16, DType::bf16})
+    if (name == name_of(type)) return type;
+  return DType::f32;
+}
 
 void export_model(const fs::path& from,
                   const fs::path& to,
+                  std::optional<DType> dtype,
                   const std::vector<fs::path>& directories) {
-  if (const auto record = runs::pin_record_of(from)) {
-    const HfDirectory model = HfDirectory::open_checkpoint(from);
-    model.check_copyable();
-    AtomicDirectory directory(to);
-    copy_pinned_weights(from, *record, model.config(), directories, directory.path());
-    write_config(directory.path(), model.config());
-    model.copy_files(directory.path());
-    return directory.commit();
-  }
-  const HfDirectory model = HfDirectory::open(from);
+  const HfDirectory model = HfDirectory::open_checkpoint(from);
   model.check_copyable();
-  const CheckpointReader weights = model.weights();
+  if (!dtype) dtype = dtype_of_run(from);
+  HfConfig config = model.config();
+  if (dtype) config.set_dtype(*dtype);
   AtomicDirectory directory(to);
-  const std::vector<const StoredTensor*> tensors = exported(model, weights);
-  copy_weights(weights, tensors, directory.path());
-  write_config(directory.path(), model.config());
+  if (const auto record = runs::pin_record_of(from)) {
+    const bool is_rounded = dtype && *dtype != DType::f32;
+    const fs::path master = is_rounded ? directory.path() / "master" : directory.path();
+    if (is_rounded) make_directories(master);
+    copy_pinned_weights(from, *record, model.config(), directories, master);
+    if (is_rounded) {
+      write_copy(model, CheckpointReader::open(master), dtype, directory.path());
+      fs::remove_all(master);
+    }
+  } else {
+    write_copy(model, model.weights(), dtype, directory.path());
+  }
+  write_config(directory.path(), config);
   model.copy_files(directory.path());
-  check_copy(weights, tensors, CheckpointReader::open(directory.path()));
   directory.commit();
 }
 

@@ -3,17 +3,27 @@
 // was made from.
 
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <vector>
+
+#include "src/base/dtype.h"
 
 namespace ferry {
 
-/** `directories`: of drives (nvme_path), where the states of a run's checkpoint were moved there.
+/** "bf16" and "fp16", as the option dtype names types; all else is fp32. */
+DType dtype_named(std::string_view name);
+
+/** `dtype`: of the weights; nothing: of a checkpoint the type that its run computes in, of other
+ * models as they are. `directories`: of drives (nvme_path), where the states of a run's
+ * checkpoint were moved there.
  *
- * Writes config.json, the tokenizer's files and the weights (as stored) of the model in `from` to
- * the new directory `to`, then reads the weights back and compares every byte. Nothing is left at
- * `to` when anything fails. */
+ * Writes config.json, the tokenizer's files, generation_config.json and the weights of the model in
+ * `from` to the new directory `to`, then reads the weights back and compares every byte. Nothing is
+ * left at `to` when anything fails. */
 void export_model(const std::filesystem::path& from,
                   const std::filesystem::path& to,
+                  std::optional<DType> dtype = {},
                   const std::vector<std::filesystem::path>& directories = {});
 
 }  // namespace ferry

@@ -88,30 +88,33 @@ void write_settings(const config::Config& config, const fs::path& run) {
   runs::write_settings_file(run, config::format_lines() + settings.to_toml());
 }
 
-HfConfig config_of_result(const Model& model, const Task& task) {
+HfConfig config_of_result(const Model& model, const Task& task, DType dtype) {
   HfConfig config = model.directory.config();
   config.set_architecture(model.table.hf_architecture);
-  config.set("torch_dtype", "float32");
-  config.set("dtype", "float32");  // newer releases of transformers read this key
+  config.set_dtype(dtype);
   task.write(config);
   return config;
 }
 
-void write_model_files(const Model& model, const Task& task, const fs::path& directory) {
-  write_config(directory, config_of_result(model, task));
+void write_model_files(const Model& model,
+                       const Task& task,
+                       const fs::path& directory,
+                       DType dtype) {
+  write_config(directory, config_of_result(model, task, dtype));
   model.directory.copy_files(directory);
   if (task.reads_words() && text::has_configured_prefix_space(directory))
     set_prefix_space(directory / "tokenizer_config.json");
 }
 
-fs::path save_final(Session& session, const Model& model, const Task& task, const fs::path& run) {
+fs::path save_final(
+    Session& session, const Model& model, const Task& task, const fs::path& run, DType dtype) {
   // A killed process may have left parts of it. They are the run's own, since nothing else may
   // stand in a run.
   std::error_code error;
   fs::remove_all(run / "final.partial", error);
   AtomicDirectory directory(run / "final");
-  save_weights(model.table, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
-  write_model_files(model, task, directory.path());
+  save_weights(model.table, session.segments(), directory.path(), dtype, kShard_bytes_max);
+  write_model_files(model, task, directory.path(), dtype);
   directory.commit();
   return run / "final";
 }

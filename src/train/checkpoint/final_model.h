@@ -24,18 +24,21 @@ std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job,
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */
 void write_settings(const config::Config& config, const std::filesystem::path& run);
 
-/** The model's configuration with the run's head and labels, as it is written. */
-HfConfig config_of_result(const Model& model, const Task& task);
+/** The model's configuration with the run's head and labels, as it is written beside weights of
+ * that type. */
+HfConfig config_of_result(const Model& model, const Task& task, DType dtype = DType::f32);
 
-/** config.json as config_of_result(), and the tokenizer's files. */
+/** config.json as config_of_result(), the tokenizer's files and generation_config.json. */
 void write_model_files(const Model& model,
                        const Task& task,
-                       const std::filesystem::path& directory);
+                       const std::filesystem::path& directory,
+                       DType dtype = DType::f32);
 
-/** Writes `run`/final, complete or not at all. */
+/** Writes `run`/final with weights of that type, complete or not at all. */
 std::filesystem::path save_final(Session& session,
                                  const Model& model,
                                  const Task& task,
-                                 const std::filesystem::path& run);
+                                 const std::filesystem::path& run,
+                                 DType dtype);
 
 }  // namespace ferry
