@@ -25,8 +25,6 @@ struct TableOptions {
   std::optional<float> hidden_dropout;  ///< these three: in place of the configuration's
   std::optional<float> attention_dropout;
   std::optional<float> classifier_dropout;
-  /** Tokens of the run's longest sequence, where it is known: some rotary scalings depend on it. */
-  int64_t max_length = 0;
   /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
    * that a plan holds on all of them. */
   int gpu_multiprocessors = 192;

@@ -249,6 +249,10 @@ constexpr bool has_token_logits(HeadKind head) {
   return head == HeadKind::token_classification || head == HeadKind::question_answering;
 }
 
+/** Set in the position of each token whose batch has a sequence of more than ModelTable::long_from
+ * tokens: rotary positions have other frequencies there. */
+inline constexpr int32_t kLongPosition = 1 << 30;
+
 struct ModelTable {
   std::string family;           ///< "bert"
   std::string hf_architecture;  ///< transformers' class of it: "BertForTokenClassification"
@@ -263,6 +267,7 @@ struct ModelTable {
   float head_dropout = 0;
   float init_std = 0.02f;
   int64_t max_positions = 0;
+  int64_t long_from = 0;  ///< see kLongPosition; 0: positions never have it
   int64_t vocab_size = 0;
   int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them

@@ -174,6 +174,13 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
   model.max_positions = config.max_position_embeddings;
   model.vocab_size = config.vocab_size;
   model.padding_row = config.padding_row;
+  for (const auto& rope : {config.rope, config.window_rope}) {
+    if (!rope || rope->scaling != RopeScaling::longrope) continue;
+    FERRY_CHECK(model.long_from == 0 || model.long_from == rope->original_positions,
+                "sequences are long from {} and {} tokens on", model.long_from,
+                rope->original_positions);
+    model.long_from = rope->original_positions;
+  }
   return model;
 }
 
@@ -218,7 +225,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
                           .rule = {.word_scale = config.embedding_scale}});
   for (int64_t i = 0; i < config.num_hidden_layers; i++) {
     if (is_llama)
-      add_llama_layer(builder, i, config, model, options.max_length);
+      add_llama_layer(builder, i, config, model);
     else
       add_gpt_layer(builder, i, gpt2_layer(i, config.num_hidden_layers), config, model);
   }

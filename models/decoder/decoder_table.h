@@ -17,6 +17,21 @@ namespace ferry {
 
 enum class DecoderFamily : uint8_t { llama, gpt2 };
 
+/** How transformers' class of a family reads rotary positions. */
+struct RopeReading {
+  std::string_view theta_key = "rope_theta";
+  double theta = 10000;  ///< where no key has it
+  std::string_view partial_key = "partial_rotary_factor";
+  double partial = 1;  ///< where no key has it
+  /** The class turns a part of each head; else whole heads, whatever the factor says. */
+  bool turns_part = false;
+  /** original_max_position_embeddings beside the scaling, in whose place it is taken. */
+  bool has_original_beside = true;
+  int64_t original_positions = 0;  ///< where that key is absent; 0: none
+  /** "su" and "yarn" are older names of longrope, the only scaling that there is. */
+  bool is_longrope_alone = false;
+};
+
 /** Widths and counts as Hugging Face's LlamaConfig names them; GPT-2's are translated. */
 struct DecoderConfig {
   DecoderFamily family = DecoderFamily::llama;
@@ -37,14 +52,16 @@ struct DecoderConfig {
   float initializer_range = 0.02f;
   Activation activation = Activation::gelu;  ///< GPT-2's; LLaMA's gate is `gate`
 
-  std::string name = "llama";           ///< of the family
-  std::string stem = "Llama";           ///< of "LlamaForCausalLM"
-  std::string classifier_stem;          ///< the same of a classifier of texts; empty: stem
-  PrefixInFiles model_prefix;           ///< in place of "model."
-  int64_t head_dim = 0;                 ///< 0: hidden_size / num_attention_heads
+  std::string name = "llama";   ///< of the family
+  std::string stem = "Llama";   ///< of "LlamaForCausalLM"
+  std::string classifier_stem;  ///< the same of a classifier of texts; empty: stem
+  PrefixInFiles model_prefix;   ///< in place of "model."
+  int64_t head_dim = 0;         ///< 0: hidden_size / num_attention_heads
+  RopeReading rope_reading;
   std::optional<RopeSpec> rope;         ///< positions of the layers
   std::optional<RopeSpec> window_rope;  ///< and of those with a window, where it is another
   Activation gate = Activation::silu;   ///< of the gated MLP
+  bool reads_attention_bias = true;     ///< the class looks at attention_bias
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
   bool has_tag_bias = true;    ///< of the logits of tokens' labels
   bool is_fused = false;       ///< q, k, v are one tensor of the file, gate and up another (Phi-3)
@@ -78,8 +95,7 @@ enum DecoderRandom {
 void add_llama_layer(ModelBuilder& builder,
                      int64_t index,
                      const DecoderConfig& config,
-                     const ModelTable& model,
-                     int64_t max_length);
+                     const ModelTable& model);
 
 /** A layer of GPT-2's build. Names are those of Hugging Face, without ".weight" and ".bias". */
 struct GptLayer {
@@ -133,7 +149,7 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
  * nothing. Numbers of 0 have to be there. */
 DecoderConfig llama_kin(std::string name, std::string stem);
 /** The keys that LLaMA and its kin share; `kin` has the family's own. Rotary positions come from
- * rope_parameters or rope_scaling, rope_theta and partial_rotary_factor. `gate`: the key of the
+ * rope_parameters or rope_scaling, and from keys beside these. `gate`: the key of the
  * gated MLP's function. Throws Error(data) as Family::table does. */
 DecoderConfig read_llama_like(const JsonReader& config,
                               const TableOptions& options,
@@ -143,16 +159,22 @@ DecoderConfig read_llama_like(const JsonReader& config,
 float read_head_dropout(const JsonReader& config, const TableOptions& options);
 /** Names of a family whose model that answers questions begins with "transformer." in files. */
 PrefixInFiles prefix_of_answers(const TableOptions& options);
-/** Rotary positions of heads so wide, as `rope` (rope_parameters, rope_scaling, or a part of them)
- * and the configuration say. */
+/** rope_scaling, or else rope_parameters, where one of them is there and not empty. */
+std::optional<JsonReader> find_rope(const JsonReader& config);
+/** Rotary positions of heads so wide, as `rope` (what find_rope() gives, or a part of that) and the
+ * configuration say. */
 RopeSpec read_rope(const JsonReader& config,
                    const std::optional<JsonReader>& rope,
                    int64_t head_width,
-                   int64_t max_positions);
+                   int64_t max_positions,
+                   const RopeReading& reading);
 /** layer_types: which layers have a window; `otherwise` where the key is absent. */
 std::vector<bool> read_layers_with_window(const JsonReader& config,
                                           int64_t n_layers,
                                           std::vector<bool> otherwise);
+
+/** sliding_window: tokens that a layer with a window sees; 0 for null, which is none. */
+int64_t read_window(const JsonReader& config, int64_t otherwise);
 
 /** The window that layers from max_window_layers on have, where use_sliding_window says so (Qwen).
  */

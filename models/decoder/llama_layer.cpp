@@ -69,8 +69,7 @@ LlamaParams params_of(BlockBuilder& b,
 void add_llama_layer(ModelBuilder& builder,
                      int64_t index,
                      const DecoderConfig& config,
-                     const ModelTable& model,
-                     int64_t max_length) {
+                     const ModelTable& model) {
   const BlockBuilder::Heads heads = {.n_heads = config.num_attention_heads,
                                      .n_kv_heads = config.num_key_value_heads,
                                      .head_width = model.head_width};
@@ -80,7 +79,7 @@ void add_llama_layer(ModelBuilder& builder,
   const RopeSpec plain = {.theta = config.rope_theta, .width = heads.head_width};
   const RopeSpec spec =
       has_window && config.window_rope ? *config.window_rope : config.rope.value_or(plain);
-  const RopeTable rope = rope_table(spec, max_length);
+  const RopeTable rope = rope_table(spec);
   const ScoreRule scores = {.scale = config.score_scale,
                             .window = has_window ? config.window : 0,
                             .soft_cap = config.score_cap};

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "models/config_keys.h"
@@ -9,18 +11,24 @@
 namespace ferry {
 namespace {
 
-RopeScaling scaling_of(const JsonReader& rope) {
+RopeScaling scaling_of(const JsonReader& rope, const RopeReading& reading) {
   const auto key = rope.find("rope_type") ? "rope_type" : "type";  // older files say type
   const auto type = rope.find(key);
   if (!type) return RopeScaling::none;
-  constexpr std::pair<std::string_view, RopeScaling> kNames[] = {
-      {"default", RopeScaling::none},      {"linear", RopeScaling::linear},
-      {"dynamic", RopeScaling::dynamic},   {"yarn", RopeScaling::yarn},
-      {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope},
-      {"llama3", RopeScaling::llama3}};
-  for (const auto& [name, scaling] : kNames)
+  using Name = std::pair<std::string_view, RopeScaling>;
+  constexpr Name kNames[] = {{"default", RopeScaling::none},      {"linear", RopeScaling::linear},
+                             {"dynamic", RopeScaling::dynamic},   {"yarn", RopeScaling::yarn},
+                             {"longrope", RopeScaling::longrope}, {"llama3", RopeScaling::llama3}};
+  constexpr Name kLongropeNames[] = {{"default", RopeScaling::none},
+                                     {"longrope", RopeScaling::longrope},
+                                     {"su", RopeScaling::longrope},
+                                     {"yarn", RopeScaling::longrope}};
+  const std::span<const Name> names =
+      reading.is_longrope_alone ? std::span<const Name>(kLongropeNames) : kNames;
+  for (const auto& [name, scaling] : names)
     if (type->is_text() && type->text() == name) return scaling;
-  type->refuse("default, linear, dynamic, yarn, longrope or llama3");
+  type->refuse(reading.is_longrope_alone ? "default or longrope"
+                                         : "default, linear, dynamic, yarn, longrope or llama3");
 }
 
 std::vector<double> read_factors(const JsonReader& rope, std::string_view key) {
@@ -35,22 +43,31 @@ constexpr double kFactorMax = 1e6, kThetaMax = 1e12;
 
 }  // namespace
 
+std::optional<JsonReader> find_rope(const JsonReader& config) {
+  const auto scaling = config.find("rope_scaling"), parameters = config.find("rope_parameters");
+  return scaling && !scaling->value().empty() ? scaling : parameters;
+}
+
 RopeSpec read_rope(const JsonReader& config,
                    const std::optional<JsonReader>& rope,
                    int64_t head_width,
-                   int64_t max_positions) {
-  RopeSpec spec = {.theta = config.number("rope_theta", 1, kThetaMax, 10000.0),
+                   int64_t max_positions,
+                   const RopeReading& reading) {
+  constexpr std::string_view kOriginal = "original_max_position_embeddings";
+  RopeSpec spec = {.theta = config.number(reading.theta_key, 1, kThetaMax, reading.theta),
                    .max_positions = max_positions};
-  double partial = config.number("partial_rotary_factor", 0, 1, 1.0);
-  spec.original_positions = config.integer("original_max_position_embeddings", 1, kPositionsMax, 0);
+  double partial = config.number(reading.partial_key, 0, 1, reading.partial);
+  int64_t beside = config.integer(kOriginal, 1, kPositionsMax, reading.original_positions);
+  if (!reading.has_original_beside) beside = 0;
+  spec.original_positions = beside > 0 ? beside : max_positions;
   if (rope) {
     const JsonReader& its = *rope;
-    spec.scaling = scaling_of(its);
+    spec.scaling = scaling_of(its, reading);
     its.find("type");  // beside rope_type in files that serve both
     spec.theta = its.number("rope_theta", 1, kThetaMax, spec.theta);
     partial = its.number("partial_rotary_factor", 0, 1, partial);
-    spec.original_positions =
-        its.integer("original_max_position_embeddings", 1, kPositionsMax, spec.original_positions);
+    const int64_t inside = its.integer(kOriginal, 1, kPositionsMax, spec.original_positions);
+    if (beside == 0) spec.original_positions = inside;
     spec.factor = its.number("factor", 0, kFactorMax, 0.0);
     spec.attention_factor = its.number("attention_factor", 0, kFactorMax, 0.0);
     spec.low_frequency_factor = its.number("low_freq_factor", 0, kFactorMax, 1.0);
@@ -65,7 +82,12 @@ RopeSpec read_rope(const JsonReader& config,
     if (const auto unknown = unknown_keys(its); !unknown.empty())
       its.at(unknown.front()).fail("is a rotary scaling that Ferry does not know");
   }
-  spec.width = static_cast<int64_t>(static_cast<double>(head_width) * partial);
+  spec.width = head_width;
+  if (reading.turns_part)
+    spec.width = static_cast<int64_t>(static_cast<double>(head_width) * partial);
+  else if (partial != 1 && spec.scaling != RopeScaling::none)
+    (rope ? *rope : config)
+        .fail("turns a part of each head, which transformers' class of this model does not");
   if (const char* what = refused_rope(spec)) (rope ? *rope : config).fail(what);
   return spec;
 }
@@ -89,13 +111,18 @@ std::vector<bool> read_layers_with_window(const JsonReader& config,
 void read_window_of_last_layers(const JsonReader& config, DecoderConfig& its) {
   const bool has_window = config.flag("use_sliding_window", false);
   const int64_t n_full = config.integer("max_window_layers", 0, kLayersMax, 28);
-  const auto window = config.find("sliding_window");
+  const int64_t window = read_window(config, 4096);
   std::vector<bool> last_layers;
   for (int64_t i = 0; i < its.num_hidden_layers; ++i)
     last_layers.push_back(i >= n_full);
   its.layer_has_window =
       read_layers_with_window(config, its.num_hidden_layers, std::move(last_layers));
-  if (has_window && window) its.window = window->integer(1, kPositionsMax);
+  if (has_window) its.window = window;
+}
+
+int64_t read_window(const JsonReader& config, int64_t otherwise) {
+  const bool is_null = config.value().contains("sliding_window") && !config.find("sliding_window");
+  return is_null ? 0 : config.integer("sliding_window", 1, kPositionsMax, otherwise);
 }
 
 float read_head_dropout(const JsonReader& config, const TableOptions& options) {
@@ -132,9 +159,10 @@ DecoderConfig read_llama_like(const JsonReader& config,
   c.hidden_size = number("hidden_size", kWidthMax, c.hidden_size);
   c.num_hidden_layers = number("num_hidden_layers", kLayersMax, c.num_hidden_layers);
   c.num_attention_heads = number("num_attention_heads", kHeadsMax, c.num_attention_heads);
-  c.num_key_value_heads =
-      number("num_key_value_heads", kHeadsMax,
-             c.num_key_value_heads > 0 ? c.num_key_value_heads : c.num_attention_heads);
+  const bool says_null =
+      config.value().contains("num_key_value_heads") && !config.find("num_key_value_heads");
+  if (says_null || c.num_key_value_heads == 0) c.num_key_value_heads = c.num_attention_heads;
+  c.num_key_value_heads = number("num_key_value_heads", kHeadsMax, c.num_key_value_heads);
   c.intermediate_size = number("intermediate_size", kIntermediateMax, c.intermediate_size);
   constexpr int64_t kWritten_max = int64_t{1} << 40;
   c.max_position_embeddings = std::min(
@@ -155,12 +183,12 @@ DecoderConfig read_llama_like(const JsonReader& config,
   if (c.num_attention_heads % c.num_key_value_heads != 0)
     expect_divides(config, "num_key_value_heads", c.num_key_value_heads, "num_attention_heads",
                    c.num_attention_heads);
-  c.qkv_bias = c.output_bias = config.flag("attention_bias", false);
-  const auto rope =
-      config.find("rope_parameters") ? config.find("rope_parameters") : config.find("rope_scaling");
+  const bool has_bias = config.flag("attention_bias", false);
+  if (c.reads_attention_bias) c.qkv_bias = c.output_bias = has_bias;
   // Gemma 3 has one for each type of layers, which its own code reads.
-  if (!rope || !rope->find("full_attention"))
-    c.rope = read_rope(config, rope, c.head_dim, c.max_position_embeddings);
+  const auto rope = find_rope(config);
+  if (!rope || !(rope->find("full_attention") || rope->find("sliding_attention")))
+    c.rope = read_rope(config, rope, c.head_dim, c.max_position_embeddings, c.rope_reading);
   return c;
 }
 

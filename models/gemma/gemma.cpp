@@ -1,6 +1,8 @@
 #include "models/gemma/gemma.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,23 +39,23 @@ DecoderConfig read_later(const JsonReader& config,
                          const TableOptions& options,
                          DecoderConfig kin,
                          int64_t pattern) {
-  pass_over(config, {"hidden_act", "sliding_window_size"});
+  pass_over(config, {"hidden_act", "sliding_window_size", "_sliding_window_pattern"});
   DecoderConfig gemma = read_gemma(config, options, std::move(kin), "hidden_activation");
   gemma.norms_outputs = true;
   gemma.score_scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0));
-  pattern = config.integer("sliding_window_pattern", 1, kLayersMax, pattern);
-  pattern = config.integer("_sliding_window_pattern", 1, kLayersMax, pattern);
   std::vector<bool> all_but_each_last;
   for (int64_t i = 0; i < gemma.num_hidden_layers; ++i)
     all_but_each_last.push_back((i + 1) % pattern != 0);
   gemma.layer_has_window =
       read_layers_with_window(config, gemma.num_hidden_layers, std::move(all_but_each_last));
-  gemma.window = config.integer("sliding_window", 1, kPositionsMax, 4096);
+  gemma.window = read_window(config, 4096);
   return gemma;
 }
 
 ModelTable make_gemma(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig gemma = read_gemma(config, options, gemma_kin("gemma", "Gemma"), "hidden_act");
+  DecoderConfig kin = gemma_kin("gemma", "Gemma");
+  kin.num_key_value_heads = 16;
+  DecoderConfig gemma = read_gemma(config, options, std::move(kin), "hidden_act");
   // The first files say gelu, and were trained with its approximation.
   if (gemma.gate == Activation::gelu) gemma.gate = Activation::gelu_tanh;
   if (read_activation(config, "hidden_activation", gemma.gate) != gemma.gate)
@@ -62,11 +64,20 @@ ModelTable make_gemma(const JsonReader& config, const TableOptions& options) {
   return make_decoder(gemma, options);
 }
 
-ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig gemma = read_later(config, options, gemma_kin("gemma2", "Gemma2"), 2);
+/** A cap of scores or logits; 0 for null, which is none. */
+float read_cap(const JsonReader& config, std::string_view key, double otherwise) {
   constexpr double kCapMax = 1e6;
-  gemma.score_cap = static_cast<float>(config.number("attn_logit_softcapping", 0, kCapMax, 0.0));
-  gemma.logit_cap = static_cast<float>(config.number("final_logit_softcapping", 0, kCapMax, 0.0));
+  if (config.value().contains(key) && !config.find(key)) return 0;
+  return static_cast<float>(config.number(key, 0, kCapMax, otherwise));
+}
+
+ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
+  DecoderConfig kin = gemma_kin("gemma2", "Gemma2");
+  kin.num_key_value_heads = 4;
+  pass_over(config, {"sliding_window_pattern"});
+  DecoderConfig gemma = read_later(config, options, std::move(kin), 2);
+  gemma.score_cap = read_cap(config, "attn_logit_softcapping", 50);
+  gemma.logit_cap = read_cap(config, "final_logit_softcapping", 30);
   return make_decoder(gemma, options);
 }
 
@@ -82,20 +93,29 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
   kin.num_key_value_heads = 4;
   kin.max_position_embeddings = 131072;
   kin.model_prefix.others = {"language_model.model.", "model.language_model."};
-  DecoderConfig gemma = read_later(config, options, std::move(kin), 6);
+  const RopeReading of_full = {.theta = 1e6, .has_original_beside = false};
+  const RopeReading of_windows = {.theta_key = "rope_local_base_freq",
+                                  .has_original_beside = false};
+  kin.rope_reading = of_full;
+  const int64_t pattern = config.integer("sliding_window_pattern", 1, kLayersMax, 6);
+  DecoderConfig gemma = read_later(config, options, std::move(kin), pattern);
   gemma.norms_heads = true;
   expect_off(config, "attn_logit_softcapping");
   expect_off(config, "final_logit_softcapping");
   const int64_t D = gemma.head_dim, positions = gemma.max_position_embeddings;
-  constexpr double kLocalTheta = 10000, kThetaMax = 1e12;
-  const double local = config.number("rope_local_base_freq", 1, kThetaMax, kLocalTheta);
-  gemma.window_rope = RopeSpec{.theta = local, .width = D};
-  if (const auto each = config.find("rope_parameters"); each && each->find("full_attention")) {
-    gemma.rope = read_rope(config, each->find("full_attention"), D, positions);
-    gemma.window_rope = read_rope(config, each->find("sliding_attention"), D, positions);
-  } else if (!config.find("rope_theta")) {
-    gemma.rope->theta = 1e6;  // another default than LLaMA's
-  }
+  // Newer files have one for each type of layers; older ones name the full layers' alone.
+  const auto each = config.find("rope_parameters");
+  if (each && config.find("rope_scaling"))
+    each->fail("is there beside rope_scaling", "keep rope_parameters alone");
+  if (each && !each->find("full_attention") && !each->find("sliding_attention"))
+    each->fail("has neither full_attention nor sliding_attention");
+  if (each) gemma.rope = read_rope(config, each->find("full_attention"), D, positions, of_full);
+  gemma.window_rope = read_rope(config, each ? each->find("sliding_attention") : std::nullopt, D,
+                                positions, of_windows);
+  if (gemma.rope->scaling == RopeScaling::longrope &&
+      gemma.window_rope->scaling == RopeScaling::longrope &&
+      gemma.rope->original_positions != gemma.window_rope->original_positions)
+    each->fail("names two lengths from which texts are long");
   return make_decoder(gemma, options);
 }
 

@@ -8,7 +8,6 @@ namespace ferry {
 
 Family gemma_family();
 Family gemma2_family();
-Family gemma2_family();
 Family gemma3_family();
 
 }  // namespace ferry

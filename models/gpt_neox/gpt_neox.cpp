@@ -92,15 +92,12 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   expect_divides(config, "num_attention_heads", neox.num_attention_heads, "hidden_size",
                  neox.hidden_size);
   const int64_t D = neox.hidden_size / neox.num_attention_heads;
-  const auto rope =
-      config.find("rope_parameters") ? config.find("rope_parameters") : config.find("rope_scaling");
-  RopeSpec spec = read_rope(config, rope, D, neox.max_position_embeddings);
-  if (!config.find("rope_parameters")) {  // as older files say it
-    spec.theta = config.number("rotary_emb_base", 1, 1e12, 10000.0);
-    spec.width =
-        static_cast<int64_t>(static_cast<double>(D) * config.number("rotary_pct", 0, 1, 0.25));
-  }
-  neox.rope = spec;
+  pass_over(config, {"rope_theta", "partial_rotary_factor"});
+  neox.rope = read_rope(config, find_rope(config), D, neox.max_position_embeddings,
+                        {.theta_key = "rotary_emb_base",
+                         .partial_key = "rotary_pct",
+                         .partial = 0.25,
+                         .turns_part = true});
   const bool is_parallel = config.flag("use_parallel_residual", true);
   const bool has_bias = config.flag("attention_bias", true);
   const bool is_tied = config.flag("tie_word_embeddings", false);

@@ -1,15 +1,18 @@
 #include "models/mistral/mistral.h"
 
-#include "models/config_keys.h"
+#include <utility>
+
 #include "models/decoder/decoder_table.h"
 
 namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig mistral = read_llama_like(config, options, llama_kin("mistral", "Mistral"));
-  if (config.find("sliding_window"))
-    mistral.window = config.integer("sliding_window", 1, kPositionsMax);
+  DecoderConfig kin = llama_kin("mistral", "Mistral");
+  kin.num_key_value_heads = 8;
+  kin.reads_attention_bias = false;
+  DecoderConfig mistral = read_llama_like(config, options, std::move(kin));
+  mistral.window = read_window(config, 4096);
   return make_decoder(mistral, options);
 }
 

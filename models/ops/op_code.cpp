@@ -165,6 +165,7 @@ ops::Rotary rotary_of(const OpAttributes& with) {
   return {.n_heads = with.n_heads,
           .n_kv_heads = with.n_kv_heads,
           .frequencies = with.rope.frequencies,
+          .long_frequencies = with.rope.long_frequencies,
           .factor = with.rope.factor,
           .interleaved = with.interleaved};
 }

@@ -12,13 +12,14 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = llama_kin("phi3", "Phi3");
   kin.norm_eps = 1e-5f;
   kin.padding_row = 32000;
+  kin.reads_attention_bias = false;
+  kin.rope_reading = {.turns_part = true, .original_positions = 4096, .is_longrope_alone = true};
   DecoderConfig phi = read_llama_like(config, options, std::move(kin));
   phi.is_fused = true;
   expect_off(config, "resid_pdrop", "its branches are trained without dropout");
   expect_off(config, "embd_pdrop", "its embeddings are trained without dropout");
   pass_over(config, {"full_attn_mod", "interpolate_factor"});  // of code that files name
-  if (config.find("sliding_window"))
-    phi.window = config.integer("sliding_window", 1, kPositionsMax);
+  phi.window = read_window(config, 0);
   return make_decoder(phi, options);
 }
 

@@ -1,12 +1,17 @@
 #include "models/qwen2/qwen2.h"
 
+#include <utility>
+
 #include "models/decoder/decoder_table.h"
 
 namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig qwen = read_llama_like(config, options, llama_kin("qwen2", "Qwen2"));
+  DecoderConfig kin = llama_kin("qwen2", "Qwen2");
+  kin.num_key_value_heads = 32;
+  kin.reads_attention_bias = false;
+  DecoderConfig qwen = read_llama_like(config, options, std::move(kin));
   qwen.model_prefix = prefix_of_answers(options);
   qwen.qkv_bias = true;
   read_window_of_last_layers(config, qwen);

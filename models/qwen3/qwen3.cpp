@@ -11,6 +11,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   constexpr int64_t kHeadWidth = 128;  // whatever the model's width
   DecoderConfig kin = llama_kin("qwen3", "Qwen3");
   kin.head_dim = kHeadWidth;
+  kin.num_key_value_heads = 32;
   DecoderConfig qwen = read_llama_like(config, options, std::move(kin));
   qwen.model_prefix = prefix_of_answers(options);
   qwen.norms_heads = true;

@@ -12,11 +12,11 @@
 namespace ferry {
 namespace {
 
-void append_sequence(MicroBatch& batch, int64_t length) {
+void append_sequence(MicroBatch& batch, int64_t length, int32_t first_position = 0) {
   const size_t end = batch.position_ids.size() + static_cast<size_t>(length);
   const auto begin = batch.position_ids.end() - batch.position_ids.begin();
   batch.position_ids.resize(end);
-  std::iota(batch.position_ids.begin() + begin, batch.position_ids.end(), 0);
+  std::iota(batch.position_ids.begin() + begin, batch.position_ids.end(), first_position);
   batch.cu_seqlens.push_back(static_cast<int32_t>(end));
   batch.max_len = std::max(batch.max_len, static_cast<int32_t>(length));
 }
@@ -33,23 +33,57 @@ void clear(MicroBatch& batch) {
   batch.n_end_items = 0;
 }
 
+int64_t longest_sequence(const TokenizedDataset& from, std::span<const int64_t> samples) {
+  int64_t longest = 0;
+  for (const int64_t sample : samples) {
+    const auto [begin, end] = from.sequences_of(sample);
+    for (int64_t sequence = begin; sequence < end; ++sequence)
+      longest = std::max(longest, from.n_ids(sequence));
+  }
+  return longest;
+}
+
 }  // namespace
+
+FirstPosition positions_in_batch(const TokenizedDataset& from,
+                                 std::span<const std::vector<int64_t>> batch,
+                                 int64_t long_from,
+                                 int32_t mark) {
+  if (long_from == 0) return {};
+  const bool is_long = std::ranges::any_of(batch, [&](const std::vector<int64_t>& samples) {
+    return longest_sequence(from, samples) > long_from;
+  });
+  return [first = is_long ? mark : 0](int64_t) { return first; };
+}
+
+FirstPosition positions_in_order(const TokenizedDataset& from, int64_t long_from, int32_t mark) {
+  if (long_from == 0) return {};
+  return [&from, long_from, mark](int64_t sample) {
+    const int64_t begin = sample / kSamplesSeenTogether * kSamplesSeenTogether;
+    std::vector<int64_t> together(
+        static_cast<size_t>(std::min(kSamplesSeenTogether, from.size() - begin)));
+    std::iota(together.begin(), together.end(), begin);
+    return longest_sequence(from, together) > long_from ? mark : 0;
+  };
+}
 
 void collate(const TokenizedDataset& dataset,
              std::span<const int64_t> samples,
              std::span<const int64_t> sizes,
              int32_t pad_id,
              MicroBatch& batch,
-             int64_t tail_length) {
+             int64_t tail_length,
+             const FirstPosition& first_position) {
   FERRY_CHECK(!samples.empty(), "a micro-batch without samples");
   clear(batch);
   for (int64_t sample : samples) {
     FERRY_CHECK(sample >= 0 && sample < dataset.size(), "sample {} of {}", sample, dataset.size());
     const auto [begin, end] = dataset.sequences_of(sample);
+    const int32_t first = first_position ? first_position(sample) : 0;
     for (int64_t sequence = begin; sequence < end; ++sequence) {
       dataset.append_tokens(sequence, batch.input_ids, batch.type_ids);
       batch.samples.push_back(sequence);
-      append_sequence(batch, dataset.n_ids(sequence));
+      append_sequence(batch, dataset.n_ids(sequence), first);
     }
   }
   batch.n_real_tokens = batch.n_tokens();

@@ -4,6 +4,7 @@
 // that src/data/step_plan.h chose; masks for masked-LM training are drawn here too.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,7 @@ inline constexpr int32_t kNoLabel =
 struct MicroBatch {
   std::vector<int32_t> input_ids;     // (T)
   std::vector<int32_t> type_ids;      // (T)
-  std::vector<int32_t> position_ids;  // (T), from 0 in every sequence
+  std::vector<int32_t> position_ids;  // (T), from 0, or what FirstPosition says, in every sequence
   std::vector<int32_t> cu_seqlens;    // (S + 1), where each sequence begins, then T
   int32_t max_len = 0;                // of the S sequences
   int64_t n_real_tokens = 0;          // before the tail
@@ -38,17 +39,34 @@ struct MicroBatch {
   int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
 };
 
+/** The position of the first token of each of a sample's sequences. */
+using FirstPosition = std::function<int32_t(int64_t sample)>;
+
+/** Positions of samples of a batch: `mark` where one of its sequences has more than `long_from`
+ * tokens, else 0. Transformers chooses the frequencies of rotary positions so, for a whole batch.
+ * `long_from` 0: nothing is marked. */
+FirstPosition positions_in_batch(const TokenizedDataset& from,
+                                 std::span<const std::vector<int64_t>> batch,
+                                 int64_t long_from,
+                                 int32_t mark);
+/** So many samples of an evaluation are a batch in this sense, whatever its micro-batches are: the
+ * memory that there is must not change its result. */
+inline constexpr int64_t kSamplesSeenTogether = 32;
+/** The same for the batches of an evaluation, in order. `from` outlives it. */
+FirstPosition positions_in_order(const TokenizedDataset& from, int64_t long_from, int32_t mark);
+
 /** Fills `batch` with the samples, their sequences end to end, and a tail of pad tokens up to the
  * smallest of `sizes` (ascending, from choose_token_sizes) that holds them; the tail's sequences
  * have `tail_length` tokens (the last fewer), 0 for as many as the longest sequence. Packed samples
  * are followed by empty sequences too, up to round_up_sequences(). Keeps the memory of an earlier
- * micro-batch. Empty `sizes`: no tail. */
+ * micro-batch. Empty `sizes`: no tail. Without `first_position` positions begin at 0. */
 void collate(const TokenizedDataset& dataset,
              std::span<const int64_t> samples,
              std::span<const int64_t> sizes,
              int32_t pad_id,
              MicroBatch& batch,
-             int64_t tail_length = 0);
+             int64_t tail_length = 0,
+             const FirstPosition& first_position = {});
 MicroBatch collate(const TokenizedDataset& dataset,
                    std::span<const int64_t> samples,
                    std::span<const int64_t> sizes,

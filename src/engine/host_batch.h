@@ -22,7 +22,8 @@ struct HostBatch {
   /** Where classes have weights: the sum of those of its labels, in place of n_label_items. */
   std::optional<double> label_weight;
   int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
-  std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
+  /** (tokens) each; positions may have kLongPosition. */
+  std::span<const int32_t> input_ids, type_ids, position_ids;
   /** The head works on the last token of each real sequence alone, and its logits are wanted. */
   bool generates = false;
   /** BatchTensors::cache_places and cache_lengths. */

@@ -213,6 +213,34 @@ TEST(Collate, LaysSequencesEndToEndWithATailWithoutLoss) {
   EXPECT_EQ(collate(dataset, samples, {}, 0).n_tokens(), 8);
 }
 
+TEST(Collate, MarksThePositionsOfBatchesWithALongText) {
+  constexpr int32_t kMark = 1 << 20;
+  const TokenizedDataset dataset = three_samples();  // of 3, 6 and 2 tokens
+  MicroBatch batch;
+  const auto positions = [&](std::vector<int64_t> samples, const FirstPosition& first) {
+    collate(dataset, samples, std::vector<int64_t>{12}, 0, batch, 0, first);
+    return batch.position_ids;
+  };
+  // A step of two micro-batches is one batch: the text of 6 tokens makes the other one long.
+  const std::vector<int64_t> step[] = {{0}, {1, 2}}, of_short_texts[] = {{0}, {2}};
+  EXPECT_THAT(positions({0}, positions_in_batch(dataset, step, 5, kMark)),
+              ElementsAre(kMark, kMark + 1, kMark + 2, 0, 1, 2, 0, 1, 2, 0, 1, 2));
+  EXPECT_EQ(positions({0}, positions_in_batch(dataset, of_short_texts, 5, kMark)),
+            positions({0}, {}));
+  EXPECT_EQ(positions({0}, positions_in_batch(dataset, step, 6, kMark)), positions({0}, {}));
+  EXPECT_FALSE(positions_in_batch(dataset, step, 0, kMark));
+
+  // In an evaluation so do its neighbours in order, whatever the micro-batches are.
+  std::vector<int> lengths(static_cast<size_t>(2 * kSamplesSeenTogether), 2);
+  lengths[5] = 9;
+  const TokenizedDataset many = of_lengths(lengths);
+  const FirstPosition in_order = positions_in_order(many, 8, kMark);
+  EXPECT_EQ(in_order(0), kMark);
+  EXPECT_EQ(in_order(kSamplesSeenTogether - 1), kMark);
+  EXPECT_EQ(in_order(kSamplesSeenTogether), 0);
+  EXPECT_FALSE(positions_in_order(many, 0, kMark));
+}
+
 TEST(CollateDeathTest, ASizeTooSmallIsOurBug) {
   const TokenizedDataset dataset = three_samples();
   EXPECT_DEATH(collate(dataset, std::vector<int64_t>{0, 1}, std::vector<int64_t>{8}, 0),

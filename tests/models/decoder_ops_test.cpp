@@ -149,6 +149,43 @@ TEST_P(OpsOnDevice, RotaryPositions) {
   }
 }
 
+/** Tokens of long texts are turned by frequencies of their own, in the same batch. */
+TEST_P(OpsOnDevice, RotaryPositionsOfLongTexts) {
+  constexpr int64_t kHeads = 3, kKvHeads = 1, kAll = kHeads + 2 * kKvHeads, kWidth = 64;
+  const RopeTable table = rope_table({.scaling = RopeScaling::longrope,
+                                      .width = 16,
+                                      .factor = 4,
+                                      .original_positions = 32,
+                                      .short_factor = {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7},
+                                      .long_factor = {2, 3, 4, 5, 6, 7, 8, 9}});
+  EXPECT_EQ(table.long_from, 32);
+  const at::Tensor positions = at::arange(0, T, at::kInt).remainder(40);
+  const at::Tensor is_long = at::arange(0, T).remainder(3).eq(0);
+  const at::Tensor marked = positions + is_long.to(at::kInt) * kLongPosition;
+  const at::Tensor qkv = random({T, kAll * kWidth});
+  const auto turned_by = [&](std::span<const float> frequencies,
+                             std::span<const float> long_frequencies, const at::Tensor& ids) {
+    const Rotary rotary = {.n_heads = kHeads,
+                           .n_kv_heads = kKvHeads,
+                           .frequencies = frequencies,
+                           .long_frequencies = long_frequencies,
+                           .factor = table.factor};
+    at::Tensor turned = there(qkv).clone();
+    rotary_forward(rotary, there(ids), turned);
+    at::Tensor back = turned.clone();
+    rotary_backward(rotary, there(ids), back);
+    return std::pair{turned.cpu(), back.cpu()};
+  };
+  const auto both = turned_by(table.frequencies, table.long_frequencies, marked);
+  const auto of_short = turned_by(table.frequencies, {}, positions);
+  const auto of_long = turned_by(table.long_frequencies, {}, positions);
+  EXPECT_FALSE(at::equal(of_short.first, of_long.first));
+  EXPECT_TRUE(
+      at::equal(both.first, at::where(is_long.unsqueeze(1), of_long.first, of_short.first)));
+  EXPECT_TRUE(
+      at::equal(both.second, at::where(is_long.unsqueeze(1), of_long.second, of_short.second)));
+}
+
 TEST_P(OpsOnDevice, RotaryAnglesFarOut) {
   // The angle is a product of fp32, as Hugging Face computes it; its sine is exact then, on a GPU
   // to two units in the last place.

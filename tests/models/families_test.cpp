@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "models/core/compile.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -29,7 +30,8 @@ ordered_json small(std::string_view type) {
     config = {{"model_type", type}, {"vocab_size", 100}, {"n_embd", 24},
               {"n_layer", 2},       {"n_head", 3},       {"n_positions", 20}};
   if (type == "gptj") config["rotary_dim"] = 4;
-  if (type == "gemma3_text") config["num_key_value_heads"] = 3;
+  if (type == "mistral" || type.starts_with("qwen") || type.starts_with("gemma"))
+    config["num_key_value_heads"] = 3;  // another number where it is absent
   if (type == "gpt_neox") config["rotary_pct"] = 0.5;
   if (type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 40;
   if (type == "phi3") config["pad_token_id"] = 0;  // 32000 where it is absent
@@ -151,6 +153,62 @@ TEST(Families, AnUnknownScalingOfPositionsIsRefused) {
   EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "rope_scaling.twist"));
   config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
   EXPECT_EQ(refusal(config, HeadKind::causal_lm), "");
+}
+
+/** The rotary table of the first layer. */
+RopeTable rope_of(const ordered_json& config) {
+  const ModelTable model = make_table(reader(config), {.head = HeadKind::causal_lm});
+  for (const BlockTable& block : model.blocks)
+    for (const Op& op : block.compiled->program.ops)
+      if (!op.with.rope.frequencies.empty()) return op.with.rope;
+  return {};
+}
+
+/** Classes that turn whole heads do not read the share. */
+TEST(Families, APartOfEachHeadIsTurnedByItsClassesAlone) {
+  for (const char* type :
+       {"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"}) {
+    SCOPED_TRACE(type);
+    ordered_json config = small(type);
+    const auto whole = rope_of(config).frequencies;
+    config["partial_rotary_factor"] = 0.5;
+    EXPECT_EQ(rope_of(config).frequencies, whole);
+    config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+    EXPECT_NE(refusal(config, HeadKind::causal_lm), "");
+  }
+  ordered_json phi = small("phi3");
+  phi["partial_rotary_factor"] = 0.5;
+  EXPECT_EQ(rope_of(phi).frequencies.size(), 2u);
+  ordered_json neox = small("gpt_neox");
+  neox["partial_rotary_factor"] = 1.0;
+  EXPECT_EQ(rope_of(neox).frequencies.size(), 2u);  // rotary_pct says 0.5
+}
+
+TEST(Families, OriginalPositionsAreOptional) {
+  ordered_json config = small("llama"), said = config;
+  config["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  said["rope_parameters"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 20}};
+  EXPECT_EQ(rope_of(config).frequencies, rope_of(said).frequencies);
+  // Beside the scaling they count, whatever stands in it.
+  said["original_max_position_embeddings"] = 7;
+  config["original_max_position_embeddings"] = 7;
+  EXPECT_EQ(rope_of(config).frequencies, rope_of(said).frequencies);
+}
+
+TEST(Families, LongTextsHaveFrequenciesOfTheirOwn) {
+  ordered_json config = small("phi3");
+  config["original_max_position_embeddings"] = 16;
+  config["rope_scaling"] = {{"type", "su"},
+                            {"short_factor", {1.0, 1.1, 1.2, 1.3}},
+                            {"long_factor", {2.0, 3.0, 4.0, 5.0}}};
+  const ModelTable model = make_table(reader(config), {.head = HeadKind::causal_lm});
+  EXPECT_EQ(model.long_from, 16);
+  const RopeTable rope = rope_of(config);
+  ASSERT_EQ(rope.long_frequencies.size(), 4u);
+  EXPECT_EQ(rope.frequencies[0], 1);
+  EXPECT_EQ(rope.long_frequencies[0], 0.5f);
+  EXPECT_EQ(make_table(reader(small("phi3")), {.head = HeadKind::causal_lm}).long_from, 0);
 }
 
 TEST(Families, WhatIsNotTrainedIsSaid) {

@@ -157,6 +157,7 @@ at::Tensor ProgramReference::turned(const Op& op,
   const RopeTable& rope = op.with.rope;
   const auto n_pairs = static_cast<int64_t>(rope.frequencies.size());
   const at::Tensor frequencies = at::tensor(rope.frequencies).to(at::kDouble);
+  FERRY_CHECK(rope.long_frequencies.empty(), "the reference has one set of frequencies");
   const at::Tensor angle =
       (batch.tensors.position_ids.to(at::kDouble).unsqueeze(1) * frequencies).unsqueeze(1);
   const auto factor = static_cast<double>(rope.factor);

@@ -85,8 +85,6 @@ void run(const std::filesystem::path& directory) {
   TableOptions options;
   options.head = head_of(loss);
   options.n_labels = its.at("n_labels");
-  for (int64_t length : its.at("lengths").get<std::vector<int64_t>>())
-    options.max_length = std::max(options.max_length, length);
   options.hidden_dropout = options.attention_dropout = options.classifier_dropout = 0.0f;
 
   const SafetensorsFile given = SafetensorsFile::open(directory / "batch.safetensors");
@@ -103,6 +101,8 @@ void run(const std::filesystem::path& directory) {
   load_weights(SafetensorsFile::open(directory / "model.safetensors"), runner);
   const RandomKey key;
   const ModelTable& table = runner.table();
+  if (table.long_from > 0 && batch.tensors.shape.max_length > table.long_from)
+    batch.tensors.position_ids.add_(kLongPosition);
   const int64_t n_rows = batch.tensors.label_rows.defined()      ? batch.tensors.label_rows.size(0)
                          : is_lm || has_token_logits(table.head) ? batch.tensors.shape.tokens
                                                                  : batch.tensors.n_seqs;

@@ -3,6 +3,7 @@
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
 #include "models/ops/rotary/rotary.h"
+#include "models/tensor_table.h"
 
 namespace ferry::ops::cpu {
 namespace {
@@ -15,8 +16,10 @@ void rotate(const Rotate& its, const Launch&) {
     Rows heads(its.type, its.head_width, its.x);
     std::vector<float> cos(static_cast<size_t>(n_pairs)), sin(cos.size());
     for (int64_t t = begin; t < end; t++) {
-      kernels.angles(cos.data(), sin.data(), its.frequencies,
-                     static_cast<float>(its.position_ids[t]), n_pairs);
+      const int32_t id = its.position_ids[t];
+      const bool is_long = its.long_frequencies && (id & kLongPosition);
+      kernels.angles(cos.data(), sin.data(), is_long ? its.long_frequencies : its.frequencies,
+                     static_cast<float>(is_long ? id - kLongPosition : id), n_pairs);
       if (its.factor != 1) {
         for (std::vector<float>* x : {&cos, &sin})
           for (float& value : *x)

@@ -6,16 +6,17 @@
 
 #include "models/ops/cuda/cuda_common.h"
 #include "models/ops/rotary/rotary.h"
+#include "models/tensor_table.h"
 
 namespace ferry::ops::cuda {
 namespace {
 
 constexpr int64_t kThreads = 256;
 
-/** The frequency of each pair. It is a kernel's argument, so that the host's rounding of it is
- * everybody's. */
+/** The frequency of each pair, then those of positions with kLongPosition. They are a kernel's
+ * argument, so that the host's rounding of them is everybody's. */
 struct Frequencies {
-  float at[kRotaryPairs_max];
+  float at[2][kRotaryPairs_max];
 };
 
 /** Threads (packs of half of what is rotated of a head, heads at a time, tokens of a block). */
@@ -33,11 +34,13 @@ __global__ void __launch_bounds__(kThreads)
                  T* x) {
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.z + threadIdx.z;
   if (token >= n_tokens) return;
-  const auto position = static_cast<float>(position_ids[token]);
+  const int32_t id = position_ids[token];
+  const int is_long = (id & kLongPosition) != 0;
+  const auto position = static_cast<float>(id & ~kLongPosition);
   float cosine[N], sine[N];
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    sincosf(position * frequencies.at[threadIdx.x * N + i], &sine[i], &cosine[i]);
+    sincosf(position * frequencies.at[is_long][threadIdx.x * N + i], &sine[i], &cosine[i]);
     cosine[i] *= factor;
     sine[i] *= direction;
   }
@@ -68,7 +71,8 @@ void rotate(const Rotate& its, const Launch& on) {
   expect(half > 0 && half <= kRotaryPairs_max, "up to 256 pairs of a head",
          static_cast<double>(half));
   Frequencies of_pairs = {};
-  std::copy_n(its.frequencies, half, of_pairs.at);
+  std::copy_n(its.frequencies, half, of_pairs.at[0]);
+  if (its.long_frequencies) std::copy_n(its.long_frequencies, half, of_pairs.at[1]);
   with_packs(
       its.type, std::gcd(half, its.head_width),
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {

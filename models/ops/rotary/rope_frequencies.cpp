@@ -69,7 +69,7 @@ double scaled_by_llama3(const RopeSpec& spec, double plain) {
   return (1 - kept) * plain / spec.factor + kept * plain;
 }
 
-double frequency(const RopeSpec& spec, int64_t max_length, int64_t i) {
+double frequency(const RopeSpec& spec, bool is_long, int64_t i) {
   const double plain = plain_frequency(spec.theta, i, spec.width);
   switch (spec.scaling) {
     case RopeScaling::none:
@@ -81,10 +81,8 @@ double frequency(const RopeSpec& spec, int64_t max_length, int64_t i) {
       const double kept = kept_by_yarn(spec, i);
       return plain / stretch_of(spec) * (1 - kept) + plain * kept;
     }
-    case RopeScaling::longrope: {
-      const bool is_long = max_length > spec.original_positions;
+    case RopeScaling::longrope:
       return plain / (is_long ? spec.long_factor : spec.short_factor)[static_cast<size_t>(i)];
-    }
     case RopeScaling::llama3:
       return scaled_by_llama3(spec, plain);
   }
@@ -93,7 +91,7 @@ double frequency(const RopeSpec& spec, int64_t max_length, int64_t i) {
 
 }  // namespace
 
-const char* refused_rope(const RopeSpec& spec, int64_t max_length) {
+const char* refused_rope(const RopeSpec& spec) {
   const auto n_pairs = static_cast<size_t>(spec.width / 2);
   const bool needs_original = spec.scaling == RopeScaling::yarn ||
                               spec.scaling == RopeScaling::longrope ||
@@ -108,11 +106,6 @@ const char* refused_rope(const RopeSpec& spec, int64_t max_length) {
       !(may_derive && spec.max_positions > 0))
     return "the factor is missing";
   switch (spec.scaling) {
-    case RopeScaling::dynamic:
-      if (max_length > spec.max_positions)
-        return "dynamic scaling has other frequencies for each length over "
-               "max_position_embeddings";
-      break;
     case RopeScaling::longrope:
       if (spec.short_factor.size() != n_pairs || spec.long_factor.size() != n_pairs)
         return "short_factor and long_factor do not have a number for each pair of columns";
@@ -127,12 +120,21 @@ const char* refused_rope(const RopeSpec& spec, int64_t max_length) {
   return nullptr;
 }
 
-RopeTable rope_table(const RopeSpec& spec, int64_t max_length) {
-  const char* refused = refused_rope(spec, max_length);
+RopeTable rope_table(const RopeSpec& spec) {
+  const char* refused = refused_rope(spec);
   FERRY_CHECK(refused == nullptr, "rotary positions: {}", refused);
   RopeTable table = {.factor = static_cast<float>(attention_factor_of(spec))};
-  for (int64_t i = 0; i < spec.width / 2; ++i)
-    table.frequencies.push_back(static_cast<float>(frequency(spec, max_length, i)));
+  const auto frequencies = [&](bool are_long) {
+    std::vector<float> all;
+    for (int64_t i = 0; i < spec.width / 2; ++i)
+      all.push_back(static_cast<float>(frequency(spec, are_long, i)));
+    return all;
+  };
+  table.frequencies = frequencies(false);
+  if (spec.scaling == RopeScaling::longrope) {
+    table.long_frequencies = frequencies(true);
+    table.long_from = spec.original_positions;
+  }
   return table;
 }
 

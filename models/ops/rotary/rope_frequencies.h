@@ -39,19 +39,19 @@ struct RopeSpec {
 /** A pair i is turned by position * frequencies[i]; cosines and sines are multiplied by factor. */
 struct RopeTable {
   std::vector<float> frequencies;  ///< width / 2
+  /** Those of batches with a sequence of more than `long_from` tokens, whose positions have
+   * kLongPosition (models/tensor_table.h); empty: they are the same. */
+  std::vector<float> long_frequencies;
+  int64_t long_from = 0;
   float factor = 1;
 };
 
-/** The frequencies of a run whose sequences have up to max_length tokens. Transformers decides for
- * each batch by its longest sequence, a run of ours once for all:
- *  - dynamic is as "default" up to max_positions; beyond, each length would have frequencies of its
- *    own, which one table cannot give: refused_rope() says so.
- *  - longrope takes its short factors where max_length is at most original_positions, and its long
- *    ones for all sequences where it is more. */
-RopeTable rope_table(const RopeSpec& spec, int64_t max_length = 0);
+/** The frequencies of a specification. Transformers chooses those of dynamic and longrope for each
+ * batch by its longest sequence. The frequencies of dynamic differ beyond max_positions alone,
+ * where no run's sequences reach. */
+RopeTable rope_table(const RopeSpec& spec);
 
-/** The fault of the specification or the length, for a message; null: nothing. rope_table()
- * checks it. */
-const char* refused_rope(const RopeSpec& spec, int64_t max_length = 0);
+/** The fault of the specification, for a message; null: nothing. rope_table() checks it. */
+const char* refused_rope(const RopeSpec& spec);
 
 }  // namespace ferry

@@ -13,6 +13,9 @@ void rotate(const Rotary& rotary, const at::Tensor& position_ids, bool back, at:
   const auto n_pairs = static_cast<int64_t>(rotary.frequencies.size());
   FERRY_CHECK(2 * n_pairs <= D && D * n_heads == qkv.size(1), "{} heads in rows of {}, {} pairs",
               n_heads, qkv.size(1), n_pairs);
+  const bool has_long = !rotary.long_frequencies.empty();
+  FERRY_CHECK(!has_long || rotary.long_frequencies.size() == rotary.frequencies.size(),
+              "{} long frequencies of {} pairs", rotary.long_frequencies.size(), n_pairs);
   const Rotate its = {.type = dtype_of(qkv),
                       .T = qkv.size(0),
                       .n_heads = n_heads,
@@ -24,6 +27,7 @@ void rotate(const Rotary& rotary, const at::Tensor& position_ids, bool back, at:
                       .back = back,
                       .position_ids = ints_of(position_ids),
                       .frequencies = rotary.frequencies.data(),
+                      .long_frequencies = has_long ? rotary.long_frequencies.data() : nullptr,
                       .x = data_of(qkv)};
   kernels_for(qkv).rotate(its, launch_on(qkv));
 }

@@ -21,7 +21,9 @@ struct Rotate {
   bool back = false;
   const int32_t* position_ids = nullptr;  // (T)
   const float* frequencies = nullptr;     // (n_pairs), in host memory, read before the return
-  void* x = nullptr;                      // (T, n_heads, head_width)
+  /** (n_pairs) likewise, of tokens whose position has kLongPosition; null: no position has it. */
+  const float* long_frequencies = nullptr;
+  void* x = nullptr;  // (T, n_heads, head_width)
 };
 
 struct RotaryKernels {
@@ -37,11 +39,14 @@ struct Rotary {
   int64_t n_heads = 0;                 ///< heads of queries
   int64_t n_kv_heads = 0;              ///< heads of keys, and of values, which are not rotated
   std::span<const float> frequencies;  ///< at most kRotaryPairs_max
+  /** As many, of tokens whose position has kLongPosition (models/tensor_table.h); empty: no
+   * position has it. */
+  std::span<const float> long_frequencies;
   float factor = 1;
   bool interleaved = false;
 };
 /** Rotates in place the queries and keys of qkv (T, (n_heads + 2 n_kv_heads) D), D even;
- * position_ids (T) int32 below 2^20. */
+ * position_ids (T) int32 below 2^20, kLongPosition apart. */
 void rotary_forward(const Rotary& rotary, const at::Tensor& position_ids, at::Tensor& qkv);
 /** The gradient, likewise in place: turned back. */
 void rotary_backward(const Rotary& rotary, const at::Tensor& position_ids, at::Tensor& d_qkv);

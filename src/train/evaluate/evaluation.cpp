@@ -34,9 +34,11 @@ bool pass(Session& session,
           const TakeAnswer& take,
           Evaluation& out) {
   const Task& task = *data.task;
-  const Collator collator(model.tokenizer, data);
+  const Collator collator(model.tokenizer, data, model.table);
   const auto scorer = task.scorer(data.eval, model.tokenizer);
   const bool is_labelled = data.eval.has_labels() || !task.wants_logits();
+  const FirstPosition first_position =
+      positions_in_order(data.eval, model.table.long_from, kLongPosition);
   MicroBatch batch;
   std::vector<float> logits;
   double loss_sum = 0;
@@ -45,9 +47,9 @@ bool pass(Session& session,
     if (!goes_on()) return false;
     // The mask of an evaluation depends on the seed alone, so that two evaluations compare.
     const MaskKey key = {.seed = data.seed, .step = -1, .micro_batch = index++};
-    const double loss =
-        session.evaluate(collator.collate(data.eval, samples, data.token_sizes, key, batch),
-                         task.wants_logits() ? &logits : nullptr);
+    const double loss = session.evaluate(
+        collator.collate(data.eval, samples, data.token_sizes, key, batch, first_position),
+        task.wants_logits() ? &logits : nullptr);
     check_finite(loss, logits, model.table.compute, is_labelled);
     loss_sum += loss * static_cast<double>(batch.n_label_items);
     n_items += batch.n_label_items;

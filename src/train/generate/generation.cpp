@@ -51,9 +51,15 @@ class TokenBatch {
     n_real_ = 0;
   }
 
-  /** `n` tokens from `begin` on of a sequence; `place`: where its keys and values are kept. */
-  void add(std::span<const int32_t> ids, int64_t begin, int64_t n, std::optional<int32_t> place) {
-    add_tokens(ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(n)), begin);
+  /** `n` tokens from `begin` on of a sequence; `place`: where its keys and values are kept.
+   * `is_long`: their positions have kLongPosition. */
+  void add(std::span<const int32_t> ids,
+           int64_t begin,
+           int64_t n,
+           std::optional<int32_t> place,
+           bool is_long) {
+    add_tokens(ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(n)),
+               begin + (is_long ? kLongPosition : 0));
     ++n_real_;
     if (!place) return;
     places_.push_back(*place);
@@ -92,10 +98,10 @@ class TokenBatch {
   }
 
  private:
-  void add_tokens(std::span<const int32_t> ids, int64_t begin) {
+  void add_tokens(std::span<const int32_t> ids, int64_t first_position) {
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     for (size_t i = 0; i < ids.size(); ++i)
-      positions_.push_back(static_cast<int32_t>(begin + static_cast<int64_t>(i)));
+      positions_.push_back(static_cast<int32_t>(first_position + static_cast<int64_t>(i)));
     cu_seqlens_.push_back(static_cast<int32_t>(n_tokens()));
   }
 
@@ -142,10 +148,19 @@ class Generator {
   }
 
  private:
+  bool is_long(int64_t n_tokens) const {
+    const int64_t long_from = job_.model.table.long_from;
+    return long_from > 0 && n_tokens > long_from;
+  }
+
   /** The batch of the next pass. Texts go through whole, as many as a micro-batch has room for; one
    * that has more tokens than that goes alone, in pieces. */
   void gather(std::vector<Sequence>& sequences) {
     const int64_t room = job_.plan.largest.tokens;
+    // Keys that are kept were turned as those of a short text: a text that has become long is read
+    // anew, as transformers does.
+    for (Sequence& its : sequences)
+      if (its.n_kept > 0 && !is_long(its.n_kept) && is_long(its.n_tokens())) its.n_kept = 0;
     const bool read_texts = std::ranges::any_of(
         sequences, [](const Sequence& its) { return !its.is_done && its.reads_text(); });
     bool has_kept = !read_texts;
@@ -160,7 +175,8 @@ class Generator {
       if (goes_alone && !running_.empty()) break;
       running_.push_back(&its);
       batch_.add(its.ids, its.n_kept, n,
-                 rule_.uses_cache ? std::optional(static_cast<int32_t>(s)) : std::nullopt);
+                 rule_.uses_cache ? std::optional(static_cast<int32_t>(s)) : std::nullopt,
+                 is_long(its.n_tokens()));
       has_kept = has_kept || its.n_kept > 0;
       if (rule_.uses_cache) its.n_kept += n;
       if (goes_alone) break;
@@ -169,8 +185,9 @@ class Generator {
   }
 
   void add_token(Sequence& its, std::span<const float> logits) {
-    // The model may have room for more words than its tokenizer has.
-    const auto words = logits.first(static_cast<size_t>(job_.model.tokenizer.vocab_size()));
+    // The model may have rows for more tokens than its tokenizer has, or for fewer.
+    const auto words = logits.first(
+        std::min(logits.size(), static_cast<size_t>(job_.model.tokenizer.vocab_size())));
     const double u = random_of_token(rule_.seed, its.index, its.n_new());
     const int32_t token = choose_token(words, rule_.sampling, u);
     its.ids.push_back(token);

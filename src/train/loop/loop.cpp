@@ -183,7 +183,7 @@ std::optional<BestOutcome> find_best(const std::filesystem::path& run,
 
 TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   TrainingResult result;
-  StepBatches batches(job.model.tokenizer, job.data);
+  StepBatches batches(job.model.tokenizer, job.data, job.model.table);
   runs::MetricsLog metrics(run.path(), session.n_steps(),
                            /*with_tensorboard=*/job.config.text("report_to") == "tensorboard");
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.steps.total, "step",

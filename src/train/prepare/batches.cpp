@@ -12,8 +12,9 @@ std::span<const std::byte> labels_of(const MicroBatch& batch) {
 
 }  // namespace
 
-Collator::Collator(const Tokenizer& tokenizer, const Data& data)
+Collator::Collator(const Tokenizer& tokenizer, const Data& data, const ModelTable& table)
     : tokenizer_(tokenizer), data_(data), pad_id_(std::max(tokenizer.special_ids().pad, 0)) {
+  if (pad_id_ >= table.vocab_size) pad_id_ = 0;  // a token without a row
   data.task->check(tokenizer);
 }
 
@@ -21,8 +22,9 @@ HostBatch Collator::collate(const TokenizedDataset& from,
                             std::span<const int64_t> samples,
                             std::span<const int64_t> sizes,
                             const MaskKey& key,
-                            MicroBatch& batch) const {
-  ferry::collate(from, samples, sizes, pad_id_, batch, data_.max_length);
+                            MicroBatch& batch,
+                            const FirstPosition& first_position) const {
+  ferry::collate(from, samples, sizes, pad_id_, batch, data_.max_length, first_position);
   data_.task->label(batch, from, tokenizer_, key);
   HostBatch out = {.shape = {.tokens = batch.n_tokens(),
                              .n_seqs_max = batch.n_seqs(),
@@ -46,8 +48,11 @@ HostBatch Collator::collate(const TokenizedDataset& from,
   return out;
 }
 
-StepBatches::StepBatches(const Tokenizer& tokenizer, const Data& data)
-    : data_(data), collator_(tokenizer, data), sampler_(data.train.size(), data.shuffle_seed) {}
+StepBatches::StepBatches(const Tokenizer& tokenizer, const Data& data, const ModelTable& table)
+    : data_(data),
+      long_from_(table.long_from),
+      collator_(tokenizer, data, table),
+      sampler_(data.train.size(), data.shuffle_seed) {}
 
 std::span<const HostBatch> StepBatches::of_step(int64_t step) {
   const StepPlan plan =
@@ -55,11 +60,13 @@ std::span<const HostBatch> StepBatches::of_step(int64_t step) {
   micro_batches_.resize(std::max(micro_batches_.size(), plan.micro_batches.size()));
   views_.clear();
   n_tokens_ = 0;
+  const FirstPosition first_position =
+      positions_in_batch(data_.train, plan.micro_batches, long_from_, kLongPosition);
   for (size_t m = 0; m < plan.micro_batches.size(); ++m) {
     views_.push_back(collator_.collate(
         data_.train, plan.micro_batches[m], data_.token_sizes,
         {.seed = data_.seed, .step = step, .micro_batch = static_cast<int64_t>(m)},
-        micro_batches_[m]));
+        micro_batches_[m], first_position));
     n_tokens_ += micro_batches_[m].n_real_tokens;
   }
   return views_;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "models/tensor_table.h"
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
 #include "src/engine/host_batch.h"
@@ -15,7 +16,7 @@ namespace ferry {
 class Collator {
  public:
   /** Throws Error(data) where the tokenizer lacks what the task needs. */
-  Collator(const Tokenizer& tokenizer, const Data& data);
+  Collator(const Tokenizer& tokenizer, const Data& data, const ModelTable& table);
 
   /** Fills `batch` with samples of `from`, rounded up to one of `sizes` tokens, and shows it as the
    * engine takes it: valid as long as `batch`. */
@@ -23,7 +24,8 @@ class Collator {
                     std::span<const int64_t> samples,
                     std::span<const int64_t> sizes,
                     const MaskKey& key,
-                    MicroBatch& batch) const;
+                    MicroBatch& batch,
+                    const FirstPosition& first_position = {}) const;
 
  private:
   const Tokenizer& tokenizer_;
@@ -34,7 +36,7 @@ class Collator {
 /** The micro-batches of a step, cut from the training data. Owns their memory between two calls. */
 class StepBatches {
  public:
-  StepBatches(const Tokenizer& tokenizer, const Data& data);
+  StepBatches(const Tokenizer& tokenizer, const Data& data, const ModelTable& table);
 
   /** The micro-batches of step `step` (from 0) of the run. They are valid until the next call. */
   std::span<const HostBatch> of_step(int64_t step);
@@ -43,6 +45,7 @@ class StepBatches {
 
  private:
   const Data& data_;
+  int64_t long_from_;
   Collator collator_;
   Sampler sampler_;
   std::vector<MicroBatch> micro_batches_;

@@ -155,7 +155,7 @@ int64_t planned_gpu_bytes(const Job& job) {
 }  // namespace
 
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
-  StepBatches batches(job.model.tokenizer, job.data);
+  StepBatches batches(job.model.tokenizer, job.data, job.model.table);
   Rehearsal rehearsal(session, job);
   rehearsal.try_sizes();
   // The run's first step has the most micro-batches.
