@@ -11,7 +11,7 @@ namespace {
 
 /** Keys that name or describe a model, say how others run it, or how it generates: none changes
  * what it computes in training. As transformers 4 and 5 write them. */
-constexpr std::array<std::string_view, 92> kHarmless = {
+constexpr std::array<std::string_view, 95> kHarmless = {
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_attn_implementation_internal",
@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 92> kHarmless = {
     "_model_name_or_path",
     "_name_or_path",
     "_num_labels",
+    "adapters",  // AdapterHub's; adapters lie in files of their own
     "architectures",
     "attn_implementation",
     "auto_map",
@@ -82,6 +83,8 @@ constexpr std::array<std::string_view, 92> kHarmless = {
     "repetition_penalty",
     "return_dict",
     "return_dict_in_generate",
+    "sbert_ce_default_activation_function",  // of CrossEncoder's predictions
+    "sentence_transformers",
     "sep_token_id",
     "suppress_tokens",
     "task_specific_params",

@@ -135,6 +135,9 @@ TEST(Families, AnUnknownKeyIsRefusedByNameUnlessItIsOff) {
     config["use_cache"] = true;
     config["attention_sinks"] = nullptr;
     config["token_mixer"] = "";
+    config["sentence_transformers"] = {{"version", "4.1.0"}};
+    config["sbert_ce_default_activation_function"] = "torch.nn.modules.linear.Identity";
+    config["adapters"] = {{"adapters", ordered_json::object()}};
     EXPECT_EQ(refusal(config, head), "");
     config["attention_sinks"] = true;
     EXPECT_TRUE(has(refusal(config, head), "attention_sinks may change what the model computes"))
