@@ -10,6 +10,7 @@
 #include "src/text/decoders/wordpiece_decoder.h"
 #include "src/text/models/bpe.h"
 #include "src/text/models/unigram.h"
+#include "src/text/models/word_level.h"
 #include "src/text/models/wordpiece.h"
 #include "src/text/normalizers/bert_normalizer.h"
 #include "src/text/normalizers/normal_forms.h"
@@ -65,6 +66,7 @@ constexpr Type<ReadStage<PreTokenizer>> kPreTokenizers[] = {
 constexpr Type<ReadModel(const JsonReader&, const StageContext&, bool)> kModels[] = {
     {"BPE", Bpe::read},
     {"Unigram", Unigram::read},
+    {"WordLevel", WordLevel::read},
     {"WordPiece", WordPiece::read},
 };
 constexpr Type<ReadStage<PostProcessor>> kPostProcessors[] = {

@@ -32,14 +32,14 @@ Pattern read_pattern(const JsonReader& section);
 /** A model and its vocabulary. */
 struct ReadModel {
   std::unique_ptr<Model> model;
-  std::vector<std::string> vocabulary;  // the token of each id; no two equal, none empty
+  std::vector<std::string> vocabulary;  // the token of each id; no two equal, empty: a hole
   std::string unknown;                  // the token for what is not in it; empty: none
 };
 
 /** `gives_bytes`: as the pre-tokenizer says. */
 ReadModel read_model(const JsonReader& section, const StageContext& context, bool gives_bytes);
 
-/** The vocabulary of a model, {"token": id, ...}, by id; the ids have to be 0, 1, 2, ... */
+/** The vocabulary of a model, {"token": id, ...}, by id; ids without a token are empty. */
 std::vector<std::string> read_vocabulary(const JsonReader& vocab);
 
 }  // namespace ferry::text

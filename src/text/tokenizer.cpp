@@ -53,6 +53,17 @@ std::pair<size_t, size_t> cut_longest_first(size_t n_a, size_t n_b, size_t room)
   return n_a <= n_b ? std::pair{keep_shorter, keep_longer} : std::pair{keep_longer, keep_shorter};
 }
 
+/** Leaves `n` of the items from `first` on: the first ones, or from the left the last ones. */
+template <typename Items>
+void cut_to(Items& items, size_t first, size_t n, bool from_left) {
+  if (items.size() <= first + n) return;
+  if (from_left)
+    items.erase(items.begin() + static_cast<std::ptrdiff_t>(first),
+                items.end() - static_cast<std::ptrdiff_t>(n));
+  else
+    items.resize(first + n);
+}
+
 void clear(Encoding& out) {
   out.ids.clear();
   out.type_ids.clear();
@@ -85,8 +96,11 @@ Tokenizer::Tokenizer(text::TokenizerSpec spec)
     if (post->single()) single_ = *post->single();
     if (post->pair()) pair_ = *post->pair();
   }
-  for (const text::AddedToken& token : spec_.added)
-    if (static_cast<size_t>(token.id) == tokens_.size()) tokens_.push_back(token.content);
+  for (const text::AddedToken& token : spec_.added) {
+    const auto id = static_cast<size_t>(token.id);
+    if (id >= tokens_.size()) tokens_.resize(id + 1);
+    tokens_[id] = token.content;
+  }
   written_ = tokens_;
   sought_.resize(tokens_.size());
   std::set<std::string_view> specials;
@@ -181,6 +195,11 @@ void Tokenizer::encode_part(Encoding::Work& work,
   }
 }
 
+size_t Tokenizer::enough_for(size_t room, size_t first) const {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  return spec_.truncates_left || room > kAll - first ? kAll : first + room;
+}
+
 void Tokenizer::trim(std::string_view text,
                      std::span<const int32_t> ids,
                      std::span<text::Span> offsets) const {
@@ -221,11 +240,10 @@ void Tokenizer::encode(std::string_view text,
       out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
     } else {
       const size_t first = out.ids.size();
-      const size_t enough = room > std::numeric_limits<size_t>::max() - first ? room : first + room;
-      append(text, enough, out.work, {out.ids, aligned ? &out.offsets : nullptr});
-      if (out.ids.size() > enough) out.ids.resize(enough);
+      append(text, enough_for(room, first), out.work, {out.ids, aligned ? &out.offsets : nullptr});
+      cut_to(out.ids, first, room, spec_.truncates_left);
       if (aligned) {
-        out.offsets.resize(out.ids.size());
+        cut_to(out.offsets, first, room, spec_.truncates_left);
         trim(text, std::span(out.ids).subspan(first), std::span(out.offsets).subspan(first));
       }
     }
@@ -252,17 +270,20 @@ void Tokenizer::encode_pair(std::string_view a,
   append(a, std::numeric_limits<size_t>::max(), out.work, sink);
   const size_t n_a = ids.size();
   append(b, std::numeric_limits<size_t>::max(), out.work, sink);
-  const auto [keep_a, keep_b] = cut_longest_first(n_a, ids.size() - n_a, room);
+  const size_t n_b = ids.size() - n_a;
+  const auto [keep_a, keep_b] = cut_longest_first(n_a, n_b, room);
+  const size_t first_a = spec_.truncates_left ? n_a - keep_a : 0,
+               first_b = n_a + (spec_.truncates_left ? n_b - keep_b : 0);
   if (aligned) {
-    trim(a, std::span(ids).first(keep_a), std::span(spans).first(keep_a));
-    trim(b, std::span(ids).subspan(n_a, keep_b), std::span(spans).subspan(n_a, keep_b));
+    trim(a, std::span(ids).subspan(first_a, keep_a), std::span(spans).subspan(first_a, keep_a));
+    trim(b, std::span(ids).subspan(first_b, keep_b), std::span(spans).subspan(first_b, keep_b));
   }
 
   for (const text::Template::Piece& piece : pair_.pieces) {
     if (piece.text < 0) {
       out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
     } else {
-      const auto first = static_cast<std::ptrdiff_t>(piece.text == 0 ? 0 : n_a);
+      const auto first = static_cast<std::ptrdiff_t>(piece.text == 0 ? first_a : first_b);
       const auto last = first + static_cast<std::ptrdiff_t>(piece.text == 0 ? keep_a : keep_b);
       out.ids.insert(out.ids.end(), ids.begin() + first, ids.begin() + last);
       if (aligned)
@@ -287,13 +308,18 @@ void Tokenizer::encode_words(std::span<const std::string_view> words,
       out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
     } else {
       const size_t first = out.ids.size();
-      const size_t enough = room > std::numeric_limits<size_t>::max() - first ? room : first + room;
+      const size_t enough = enough_for(room, first);
       for (size_t w = 0; w < words.size() && out.ids.size() < enough; ++w) {
         const size_t before = out.ids.size();
         append(words[w], enough, out.work, {out.ids, nullptr}, Unit::word);
         if (out.ids.size() > before) first_tokens[w] = static_cast<int32_t>(before);
       }
-      if (out.ids.size() > enough) out.ids.resize(enough);
+      const auto n_all = out.ids.size() - first;
+      cut_to(out.ids, first, room, spec_.truncates_left);
+      if (const auto n_cut = static_cast<int32_t>(n_all - (out.ids.size() - first));
+          spec_.truncates_left && n_cut > 0)
+        for (int32_t& token : first_tokens)
+          if (token >= 0) token = token - n_cut < static_cast<int32_t>(first) ? -1 : token - n_cut;
     }
     out.type_ids.resize(out.ids.size(), piece.type_id);
   }

@@ -59,9 +59,10 @@ class Tokenizer {
 
   /** Reads the tokenizer of a Hugging Face model directory: `tokenizer.json`, or else `vocab.txt`,
    * `vocab.json` with `merges.txt`, `tekken.json`, a `.tiktoken` file or a SentencePiece `.model`,
-   * with `tokenizer_config.json`. The truncation and padding that tokenizer.json may set are not
-   * applied: the caller's max_length decides. Throws Error (data) that names the file and what is
-   * wrong with it. */
+   * with `tokenizer_config.json`, and where that has no added_tokens_decoder
+   * `special_tokens_map.json` and `added_tokens.json`. The length of truncation and the padding
+   * that tokenizer.json may set are not applied: the caller's max_length decides. Throws Error
+   * (data) that names the file and what is wrong with it. */
   static Tokenizer open(const std::filesystem::path& model_dir);
 
   /** Has the directory a file that open() reads? */
@@ -70,8 +71,9 @@ class Tokenizer {
   }
 
   /** Overwrites `out` with at most max_length ids, special tokens included; the text is cut at its
-   * end. Throws Error: data if the text is not UTF-8 (with the offset; the caller adds file and
-   * line) or has 4 GiB, usage if max_length leaves no room for the special tokens. */
+   * end, or where truncation_side says left at its beginning. Throws Error: data if the text is not
+   * UTF-8 (with the offset; the caller adds file and line) or has 4 GiB, usage if max_length leaves
+   * no room for the special tokens. */
   void encode(std::string_view text,
               int64_t max_length,
               Encoding& out,
@@ -136,6 +138,8 @@ class Tokenizer {
               Encoding::Work& work,
               text::TokenSink out,
               Unit unit = Unit::text) const;
+  /** The ids after which encoding may stop, where `first` were there before the text. */
+  size_t enough_for(size_t room, size_t first) const;
   void encode_part(Encoding::Work& work,
                    size_t begin,
                    size_t end,

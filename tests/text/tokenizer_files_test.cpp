@@ -126,8 +126,8 @@ TEST(TokenizerFiles, WrongTypes) {
 }
 
 TEST(TokenizerFiles, OtherKindsOfTokenizer) {
-  expect_refused(changed("/model", {{"type", "WordLevel"}, {"vocab", json::object()}}),
-                 {"model is of type WordLevel", "supported are", "WordPiece"});
+  expect_refused(changed("/model", {{"type", "Characters"}, {"vocab", json::object()}}),
+                 {"model is of type Characters", "supported are", "WordPiece"});
   expect_refused(changed("/model", {{"vocab", json::object()}}), {"model.type is missing"});
   expect_refused(changed("/normalizer/type", "Other"),
                  {"normalizer is of type Other", "BertNormalizer"});
@@ -141,8 +141,8 @@ TEST(TokenizerFiles, OtherKindsOfTokenizer) {
 
 TEST(TokenizerFiles, VocabulariesThatAreWrong) {
   expect_refused(changed("/model/vocab", json::object()), {"model.vocab is empty"});
-  expect_refused(changed("/model/vocab/hello", 999),
-                 {"gives 'hello' the id 999, but has only 30 tokens", "without a gap"});
+  expect_refused(changed("/model/vocab/hello", 20'000'000),
+                 {"gives 'hello' the id 20000000, but has only 30 tokens"});
   expect_refused(changed("/model/vocab/hello", 6), {"'hello' and 'world' the same id 6"});
   json empty_token = without("/model/vocab", "hello");
   empty_token["model"]["vocab"][""] = 5;
@@ -163,6 +163,13 @@ TEST(TokenizerFiles, AddedTokensThatAreWrong) {
                  {"added token '[PAD]' the id 7, expected 0 as in the vocabulary"});
   expect_refused(changed("/added_tokens/0/content", "<new>"),
                  {"'<new>' the id 0, expected 30, the next one"});
+  // Hugging Face counts tokens: the next id may be another token's where ids have holes.
+  json holes = changed("/model/vocab/hello", 40);
+  holes["model"]["vocab"]["x"] = 30;
+  holes["model"]["vocab"].erase("world");
+  holes["added_tokens"].push_back(holes["added_tokens"][0]);
+  holes["added_tokens"].back().update({{"content", "<new>"}, {"id", 30}});
+  expect_refused(holes, {"the added token '<new>' gets the id 30, which is that of 'x'"});
   expect_refused(changed("/added_tokens/0/content", ""), {"added token 0 is empty"});
   expect_refused(changed("/added_tokens/0", small_model()["added_tokens"][1]), {"'[SEP]' twice"});
   json nothing = small_model()["added_tokens"][0], model = small_model();
@@ -195,6 +202,124 @@ std::string vocab_lines() {
   for (const std::string& token : kSmallVocabulary)
     lines += token + "\n";
   return lines;
+}
+
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids;
+  tokenizer.append_ids(text, ids);
+  return ids;
+}
+
+TEST(TokenizerFiles, IdsMayHaveHoles) {
+  const Tokenizer t = open_model(changed("/model/vocab/hello", 165));
+  EXPECT_EQ(t.vocab_size(), 166);
+  EXPECT_EQ(ids_of(t, "hello world"), (std::vector<int32_t>{165, 6}));
+  EXPECT_EQ(t.id_to_token(5), "");
+  const int32_t ids[] = {5, 165, 100};
+  EXPECT_EQ(t.decode(ids), "hello");
+}
+
+TEST(TokenizerFiles, WordLevelTakesWholePieces) {
+  json model = changed(
+      "/model",
+      {{"type", "WordLevel"}, {"unk_token", "[UNK]"}, {"vocab", small_model()["model"]["vocab"]}});
+  const Tokenizer t = open_model(model);
+  EXPECT_EQ(tokens_of(t, "Hello unaffable, [SEP] world"), "hello [UNK] , [SEP] world");
+  model["model"]["unk_token"] = "<none>";
+  EXPECT_EQ(tokens_of(open_model(model), "hello world"), "hello world");
+  expect_error(Fault::data, {"'unaffable' is not in the tokenizer's vocabulary"},
+               [&] { tokens_of(open_model(model), "hello unaffable"); });
+}
+
+/** Files that different tools wrote: tokenizer.json lacks what the configuration adds. */
+TEST(TokenizerFiles, TokensOfTheConfigurationAlone) {
+  TemporaryDirectory directory;
+  directory.write("tokenizer.json", small_model().dump());
+  const auto open_with = [&](const json& config) {
+    directory.write("tokenizer_config.json", config.dump());
+    return Tokenizer::open(directory.path());
+  };
+  const json user = {{"content", "<|user|>"}, {"special", true}}, ent = {{"content", "ENT"}};
+  const json mask = {{"content", "[MASK]"}, {"special", true}, {"rstrip", true}};
+  const Tokenizer t = open_with({{"added_tokens_decoder", {{"31", ent}, {"30", user}, {"4", mask}}},
+                                 {"eos_token", "[CLS]"},
+                                 {"pad_token", {{"content", "<pad>"}, {"__type", "AddedToken"}}},
+                                 {"image_token", "<image>"},
+                                 {"additional_special_tokens", {"<x>", "<|user|>"}}});
+  EXPECT_EQ(t.vocab_size(), 35);
+  EXPECT_EQ(tokens_of(t, "<|user|>hello ent<x>[CLS]<image> <pad>"),
+            "<|user|> hello ENT <x> [CLS] <image> <pad>");
+  EXPECT_EQ(ids_of(t, "<pad><image><x>"), (std::vector<int32_t>{32, 33, 34}));
+  EXPECT_EQ(t.special_ids().pad, 32);
+  EXPECT_EQ(t.special_ids().eos, 2);
+  // A flag of the configuration counts, not the file's.
+  Encoding e;
+  t.encode("hello [MASK] world", 16, e, Offsets::keep);
+  EXPECT_EQ(e.offsets[2].begin, 6u);
+  EXPECT_EQ(e.offsets[2].end, 13u);
+  expect_error(Fault::data, {"added token '<|user|>' the id 31, expected 30, the next one"}, [&] {
+    open_with({{"added_tokens_decoder", {{"31", user}}}});
+  });
+}
+
+/** As transformers wrote before 4.34. */
+TEST(TokenizerFiles, TokensOfFilesBesideTheConfiguration) {
+  for (const bool has_json : {true, false}) {
+    SCOPED_TRACE(has_json);
+    TemporaryDirectory directory;
+    if (has_json)
+      directory.write("tokenizer.json", small_model().dump());
+    else
+      directory.write("vocab.txt", vocab_lines());
+    directory.write("added_tokens.json", R"({"[/E1]": 31, "[E1]": 30, "Word": 32})");
+    directory.write("special_tokens_map.json",
+                    R"({"additional_special_tokens": ["[E1]", "[/E1]"], "pad_token": "[P]"})");
+    const Tokenizer t = Tokenizer::open(directory.path());
+    EXPECT_EQ(ids_of(t, "[E1]hello[/E1] word"), (std::vector<int32_t>{30, 5, 31, 32}));
+    EXPECT_EQ(t.special_ids().pad, 33);
+    const auto files = text::tokenizer_files(directory.path());
+    EXPECT_EQ(files.size(), 3u);
+    // A newer configuration has all of it.
+    directory.write("tokenizer_config.json", R"({"added_tokens_decoder": {}})");
+    EXPECT_EQ(Tokenizer::open(directory.path()).vocab_size(), 30);
+  }
+}
+
+TEST(TokenizerFiles, TextsLoseTheEndThatTheFilesSay) {
+  const auto cut = [](const char* config, const char* direction) {
+    TemporaryDirectory directory;
+    json model = small_model();
+    if (*direction) model["truncation"]["direction"] = direction;
+    directory.write("tokenizer.json", model.dump());
+    if (*config) directory.write("tokenizer_config.json", config);
+    const Tokenizer t = Tokenizer::open(directory.path());
+    Encoding e;
+    t.encode("hello world un the", 4, e, Offsets::keep);
+    return std::pair(e.ids, e.offsets[1].begin);
+  };
+  using Ids = std::vector<int32_t>;
+  const auto left = std::pair(Ids{2, 7, 13, 3}, 12u), right = std::pair(Ids{2, 5, 6, 3}, 0u);
+  EXPECT_EQ(cut("", ""), right);
+  EXPECT_EQ(cut("", "Left"), left);
+  EXPECT_EQ(cut(R"({"truncation_side": "left"})", ""), left);
+  EXPECT_EQ(cut(R"({"truncation_side": "right"})", "Left"), right);
+  EXPECT_THROW(cut(R"({"truncation_side": "both"})", ""), Error);
+
+  TemporaryDirectory directory;
+  directory.write("tokenizer.json", small_model().dump());
+  directory.write("tokenizer_config.json", R"({"truncation_side": "left"})");
+  const Tokenizer t = Tokenizer::open(directory.path());
+  Encoding e;
+  t.encode_pair("hello world un", "the world", 7, e, Offsets::keep);
+  EXPECT_EQ(e.ids, (Ids{2, 6, 7, 3, 13, 6, 3}));
+  EXPECT_EQ(e.offsets[1].begin, 6u);
+  const std::string_view words[] = {"hello", "unaffable", "world"};
+  std::vector<int32_t> first;
+  t.encode_words(words, 5, e, first);
+  EXPECT_EQ(e.ids, (Ids{2, 8, 9, 6, 3}));
+  EXPECT_EQ(first, (Ids{-1, -1, 3}));
+  t.encode_words(words, 7, e, first);
+  EXPECT_EQ(first, (Ids{1, 2, 5}));
 }
 
 /** transformers builds GPT-2's tokenizers with the blank that tokenizer_config.json says. */
@@ -265,6 +390,19 @@ TEST(VocabTxt, AddedTokensOfTheConfiguration) {
   }
 }
 
+/** A line is an id, whatever stands there. */
+TEST(VocabTxt, EmptyLinesAndWordsThatAreThereTwice) {
+  TemporaryDirectory directory;
+  directory.write("vocab.txt", "\n" + vocab_lines() + "hello\n\nlast\n");
+  const Tokenizer t = Tokenizer::open(directory.path());
+  EXPECT_EQ(t.vocab_size(), 34);
+  Encoding e;
+  t.encode("hello world last", 16, e);
+  EXPECT_EQ(e.ids, (std::vector<int32_t>{3, 31, 7, 33, 4}));
+  EXPECT_EQ(t.decode(e.ids), "hello world last");
+  EXPECT_EQ(t.id_to_token(6), "");
+}
+
 TEST(VocabTxt, FilesThatAreWrong) {
   TemporaryDirectory directory;
   const auto refused = [&](const std::string& bytes, const std::vector<std::string>& parts) {
@@ -273,8 +411,6 @@ TEST(VocabTxt, FilesThatAreWrong) {
   };
   const std::string lines = vocab_lines();
   refused("", {"vocab.txt'", "is empty"});
-  refused(lines + "hello\n", {"vocab.txt'", "line 31", "'hello' is there twice"});
-  refused(lines + "\n", {"line 31 is empty"});
   refused(lines + "a\xff\n", {"line 31 is not UTF-8"});
   refused("a\nb\n[CLS]\n[SEP]\n", {"no unknown token '[UNK]'"});
   refused("[UNK]\n[SEP]\n", {"no cls token '[CLS]'", "tokenizer_config.json"});

@@ -35,7 +35,7 @@ ReadModel WordPiece::read(const JsonReader& section, const StageContext&, bool g
   options.max_word_chars = id_of(section.at("max_input_chars_per_word"));
   read.vocabulary = read_vocabulary(section.at("vocab"));
   const auto found = std::find(read.vocabulary.begin(), read.vocabulary.end(), read.unknown);
-  if (found == read.vocabulary.end())
+  if (found == read.vocabulary.end() || read.unknown.empty())
     section.fail(fmt::format("has no unknown token '{}' in its vocabulary", read.unknown),
                  "add it, or name the right one as unk_token");
   options.unknown_id = static_cast<int32_t>(found - read.vocabulary.begin());

@@ -63,7 +63,7 @@ RobertaProcessing::RobertaProcessing(int32_t cls, int32_t sep, ByteLevelOffsets 
 
 std::unique_ptr<PostProcessor> RobertaProcessing::read(const JsonReader& section,
                                                        const StageContext& context) {
-  const size_t vocab_size = context.known->size();
+  const size_t vocab_size = context.known->n_ids();
   return std::make_unique<RobertaProcessing>(
       read_token_pair(section, "cls", vocab_size), read_token_pair(section, "sep", vocab_size),
       ByteLevelOffsets(section.flag("add_prefix_space"), section.flag("trim_offsets")));

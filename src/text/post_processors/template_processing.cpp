@@ -61,14 +61,14 @@ int32_t read_token_pair(const JsonReader& section, const std::string& key, size_
 
 std::unique_ptr<PostProcessor> TemplateProcessing::read(const JsonReader& section,
                                                         const StageContext& context) {
-  const size_t vocab_size = context.known->size();
+  const size_t vocab_size = context.known->n_ids();
   return std::make_unique<TemplateProcessing>(read_template(section, "single", 1, vocab_size),
                                               read_template(section, "pair", 2, vocab_size));
 }
 
 std::unique_ptr<PostProcessor> TemplateProcessing::read_bert(const JsonReader& section,
                                                              const StageContext& context) {
-  const size_t vocab_size = context.known->size();
+  const size_t vocab_size = context.known->n_ids();
   return bert(read_token_pair(section, "cls", vocab_size),
               read_token_pair(section, "sep", vocab_size));
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/error.h"
@@ -18,8 +19,13 @@ JsonReader read_json_file(const std::filesystem::path& file) {
                            {file.string(), "tokenizer.open", std::string(kFetchAgain)});
 }
 
-KnownTokens::KnownTokens(std::filesystem::path file, const std::vector<std::string>& vocabulary)
-    : file_(std::move(file)), vocabulary_(vocabulary), n_vocabulary_(vocabulary.size()) {}
+KnownTokens::KnownTokens(std::filesystem::path file,
+                         const std::vector<std::string>& vocabulary,
+                         size_t n_holes)
+    : file_(std::move(file)),
+      vocabulary_(vocabulary),
+      n_ids_(static_cast<int32_t>(vocabulary.size())),
+      next_id_(static_cast<int32_t>(vocabulary.size() - n_holes)) {}
 
 void KnownTokens::add(const AddedToken& token) {
   if (token.content.empty())
@@ -28,7 +34,13 @@ void KnownTokens::add(const AddedToken& token) {
     fail(file_, fmt::format("adds the token '{}' twice", token.content), "keep one of them");
   int32_t id = vocabulary_.find(token.content);
   const bool is_new = id < 0;
-  if (is_new) id = static_cast<int32_t>(n_vocabulary_ + n_new_++);
+  if (is_new) id = next_id_;
+  if (is_new && id < n_ids_ && !vocabulary_[id].empty())
+    fail(file_,
+         fmt::format("the added token '{}' gets the id {}, which is that of '{}': ids have holes",
+                     token.content, id, vocabulary_[id]),
+         kSaveAgain);
+  next_id_ = std::max(next_id_, id + 1);
   if (id != token.id)
     fail(file_,
          fmt::format("gives the added token '{}' the id {}, expected {}{}", token.content, token.id,

@@ -36,13 +36,20 @@ inline int32_t id_of(const JsonReader& value) {
 
 class KnownTokens {
  public:
-  /** `file`: for messages. `vocabulary`: the token of each id. */
-  KnownTokens(std::filesystem::path file, const std::vector<std::string>& vocabulary);
+  /** `file`: for messages. `vocabulary`: the token of each id, of which n_holes have none. */
+  KnownTokens(std::filesystem::path file,
+              const std::vector<std::string>& vocabulary,
+              size_t n_holes = 0);
 
   /** Fails if the token is empty, added already, or has not the id that Hugging Face gives it: the
    * vocabulary's, or else the next one (Hugging Face would only warn, and use another id than the
    * file says). */
   void add(const AddedToken& token);
+  /** The id that Hugging Face gives the next token that is new. It counts tokens and not ids: where
+   * ids have holes, the id may be another token's, and then add() fails. */
+  int32_t next_id() const { return next_id_; }
+  /** All ids are below it. */
+  size_t n_ids() const { return static_cast<size_t>(n_ids_ > next_id_ ? n_ids_ : next_id_); }
 
   /** -1 if there is none. */
   int32_t find(const std::string& token) const;
@@ -51,13 +58,11 @@ class KnownTokens {
   /** The id of a token that has to be there; role says what for, in the message. */
   int32_t require(const std::string& token, std::string_view role) const;
 
-  size_t size() const { return n_vocabulary_ + n_new_; }
-
  private:
   std::filesystem::path file_;
   TokenMap vocabulary_;
-  size_t n_vocabulary_;
-  size_t n_new_ = 0;                                // of the added ones, not in the vocabulary
+  int32_t n_ids_;  // of the vocabulary, holes included
+  int32_t next_id_;
   std::unordered_map<std::string, int32_t> added_;  // the ids of all that are added
 };
 

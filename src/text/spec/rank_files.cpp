@@ -214,6 +214,7 @@ void read_rank_file(const std::filesystem::path& model_dir,
 
   KnownTokens known(spec.file, spec.vocabulary);
   add_configured_tokens(config, known, spec, true);
+  add_usual_tokens(known, spec);
   for (size_t id = 0; id < ranks.specials.size(); ++id)
     if (!known.is_added(ranks.specials[id]))
       add_token({static_cast<int32_t>(id), ranks.specials[id], false, false, false, false, true},

@@ -258,6 +258,7 @@ void read_sentence_piece(const std::filesystem::path& model_dir,
   spec.vocabulary = std::move(vocabulary.tokens);
   KnownTokens known(spec.file, spec.vocabulary);
   add_configured_tokens(config, known, spec);
+  add_usual_tokens(known, spec);
   add_symbols(form, model, known, spec);
 
   const StageContext context{.table = spec.table};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -21,10 +22,78 @@ bool is_file(const std::filesystem::path& path) {
   return std::filesystem::exists(path, error);
 }
 
-/** tokenizer_config.json, if it is there. */
+constexpr const char* kSpecialTokensFile = "special_tokens_map.json";
+constexpr std::string_view kDecoder = "added_tokens_decoder";
+
+/** tokenizer_config.json, with what older files have beside it, if there is any of them. */
 std::optional<JsonReader> read_configuration(const std::filesystem::path& model_dir) {
   const std::filesystem::path file = model_dir / "tokenizer_config.json";
-  return is_file(file) ? std::optional(read_json_file(file)) : std::nullopt;
+  std::optional<JsonReader> config;
+  if (is_file(file)) config = read_json_file(file);
+  const bool has_special = is_file(model_dir / kSpecialTokensFile),
+             has_added = is_file(model_dir / kAddedTokensFile);
+  if ((config && config->find(kDecoder)) || !(has_special || has_added)) return config;
+  auto merged = config ? config->value() : nlohmann::ordered_json::object();
+  if (has_special)
+    for (const auto& [key, value] : read_json_file(model_dir / kSpecialTokensFile).fields())
+      merged[key] = value.value();
+  if (has_added) {
+    const JsonReader added = read_json_file(model_dir / kAddedTokensFile);
+    added.fields();  // an object
+    merged[kAddedTokensFile] = added.value();
+  }
+  return JsonReader::of(std::move(merged),
+                        {file.string(), "tokenizer.open", std::string(kFetchAgain)});
+}
+
+/** A special token of a configuration: its name, or an object with its content. */
+std::optional<std::string> special_token_in(const JsonReader& value) {
+  if (value.is_text()) return value.text();
+  if (value.is_object() && value.find("content")) return value.text("content");
+  return std::nullopt;
+}
+
+AddedToken added_token(const JsonReader& token, int32_t id, bool special) {
+  if (token.is_text()) return {id, token.text(), false, false, false, !special, special};
+  special = token.flag("special", special);
+  return {id,
+          token.text("content"),
+          token.flag("single_word", false),
+          token.flag("lstrip", false),
+          token.flag("rstrip", false),
+          token.flag("normalized", !special),
+          special};
+}
+
+constexpr std::array<std::string_view, 7> kSpecialNames = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+
+/** The special tokens that a configuration names, in the order in which transformers adds them. */
+std::vector<JsonReader> special_tokens_in(const JsonReader& config) {
+  std::vector<JsonReader> tokens;
+  const auto add = [&](const JsonReader& token) {
+    if (special_token_in(token)) tokens.push_back(token);
+  };
+  for (const std::string_view key : kSpecialNames)
+    if (const auto token = config.find(key)) add(*token);
+  for (const auto& [key, token] : config.fields())
+    if (key.ends_with("_token") && std::ranges::find(kSpecialNames, key) == kSpecialNames.end())
+      add(token);
+  auto extra = config.find("extra_special_tokens");
+  if (!extra || extra->value().empty()) extra = config.find("additional_special_tokens");
+  if (extra && extra->is_object())
+    for (const auto& [key, token] : extra->fields())
+      add(token);
+  if (extra && extra->is_list())
+    for (size_t i = 0; i < extra->size(); ++i)
+      add(extra->at(i));
+  return tokens;
+}
+
+void read_side(const JsonReader& side, TokenizerSpec& spec) {
+  const std::string name = side.text();
+  if (name != "left" && name != "right") side.refuse("left or right");
+  spec.truncates_left = name == "left";
 }
 
 /** For BERT: transformers follows tokenizer_config.json, tokenizers follows tokenizer.json: where
@@ -69,10 +138,6 @@ void take_prefix_space(const std::filesystem::path& model_dir,
         bytes->with_prefix_space(config && config->flag("add_prefix_space", false));
 }
 
-int32_t next_id(const KnownTokens& known) {
-  return static_cast<int32_t>(known.size());
-}
-
 /** The file of a directory whose name begins and ends so, of several the last one by name. */
 std::optional<std::filesystem::path> find_last(const std::filesystem::path& directory,
                                                std::string_view begin,
@@ -114,8 +179,9 @@ bool has_tokenizer(const std::filesystem::path& model_dir) {
 }
 
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& model_dir) {
-  constexpr std::array<std::string_view, 10> kNames = {
+  constexpr std::array<std::string_view, 12> kNames = {
       "tokenizer.json",  "tokenizer_config.json",
+      kAddedTokensFile,  kSpecialTokensFile,
       "vocab.txt",       "vocab.json",
       "merges.txt",      "tekken.json",
       "tokenizer.model", "tiktoken.model",
@@ -191,29 +257,52 @@ void add_configured_tokens(const JsonReader* config,
                            KnownTokens& known,
                            TokenizerSpec& spec,
                            bool fills_gaps) {
-  if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
-    std::vector<AddedToken> tokens;
+  const std::vector<JsonReader> specials =
+      config ? special_tokens_in(*config) : std::vector<JsonReader>();
+  std::vector<AddedToken> tokens;
+  if (const auto decoder = config ? config->find(kDecoder) : std::nullopt) {
     for (const auto& [key, token] : decoder->fields()) {
       const bool is_id = !key.empty() && key.size() <= 9 &&
                          key.find_first_not_of("0123456789") == std::string::npos;
       if (!is_id)
         decoder->fail(fmt::format("has the key '{}', expected an id", key),
                       "fetch the model's files again");
-      tokens.push_back({std::stoi(key), token.text("content"), token.flag("single_word", false),
-                        token.flag("lstrip", false), token.flag("rstrip", false),
-                        token.flag("normalized", !token.flag("special", false)),
-                        token.flag("special", false)});
+      tokens.push_back(added_token(token, std::stoi(key), false));
     }
-    std::sort(tokens.begin(), tokens.end(),
-              [](const auto& a, const auto& b) { return a.id < b.id; });
-    for (AddedToken& token : tokens) {
-      while (fills_gaps && known.find(token.content) < 0 && next_id(known) < token.id)
-        add_token({next_id(known), fmt::format("<|reserved_token_{}|>", next_id(known)), false,
-                   false, false, false, true},
-                  known, spec);
-      add_token(std::move(token), known, spec);
-    }
+  } else if (const auto added = config ? config->find(kAddedTokensFile) : std::nullopt) {
+    const auto is_special = [&](const std::string& content) {
+      return std::ranges::any_of(
+          specials, [&](const JsonReader& token) { return special_token_in(token) == content; });
+    };
+    for (const auto& [content, id] : added->fields())
+      if (!known.is_added(content))
+        tokens.push_back(
+            {id_of(id), content, false, false, false, !is_special(content), is_special(content)});
   }
+  std::ranges::sort(tokens, {}, &AddedToken::id);
+  for (AddedToken& token : tokens) {
+    if (known.is_added(
+            token.content)) {  // the file has it: the configuration says how it is sought
+      const auto there = std::ranges::find(spec.added, token.content, &AddedToken::content);
+      token.id = there->id;
+      *there = std::move(token);
+      continue;
+    }
+    while (fills_gaps && known.find(token.content) < 0 && known.next_id() < token.id)
+      add_token({known.next_id(), fmt::format("<|reserved_token_{}|>", known.next_id()), false,
+                 false, false, false, true},
+                known, spec);
+    add_token(std::move(token), known, spec);
+  }
+  for (const JsonReader& token : specials) {
+    const std::string content = *special_token_in(token);
+    if (content.empty() || known.is_added(content)) continue;
+    const int32_t id = known.find(content);
+    add_token(added_token(token, id >= 0 ? id : known.next_id(), true), known, spec);
+  }
+}
+
+void add_usual_tokens(KnownTokens& known, TokenizerSpec& spec) {
   for (const std::string* name :
        {&spec.cls, &spec.sep, &spec.pad, &spec.unk, &spec.mask, &spec.bos, &spec.eos}) {
     const int32_t id = known.find(*name);
@@ -237,7 +326,7 @@ TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
   if (config) read_names(*config, spec);
   if (has_json) {
     spec.file = model_dir / "tokenizer.json";
-    read_tokenizer_json(spec);
+    read_tokenizer_json(settings, spec);
     if (config) check_agreement(*config, spec);
     take_prefix_space(model_dir, settings, spec);
   } else if (is_file(model_dir / "vocab.txt")) {
@@ -258,6 +347,8 @@ TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
          "spiece.model, tekken.json or a .tiktoken file",
          "give a Hugging Face model directory");
   }
+  if (const auto side = config ? config->find("truncation_side") : std::nullopt)
+    read_side(*side, spec);
   return spec;
 }
 

@@ -22,15 +22,18 @@ class KnownTokens;
 struct TokenizerSpec {
   std::filesystem::path file;  // the one that it was read from, for messages
   std::shared_ptr<const CharTable> table = std::make_shared<const CharTable>();
-  std::vector<std::string> vocabulary;  // the model's token of each id; no two equal, none empty
+  std::vector<std::string> vocabulary;  // the model's token of each id; no two equal
+  size_t n_holes = 0;                   // ids of it without a token, which are empty
   std::vector<AddedToken>
-      added;  // an id is the vocabulary's of the same content, or the next after it
+      added;  // an id is the vocabulary's of the same content, or KnownTokens::next_id()
 
   std::shared_ptr<const Normalizer> normalizer;         // null: the text as it is
   std::shared_ptr<const PreTokenizer> pre_tokenizer;    // null: one piece
   std::shared_ptr<const Model> model;                   // always there
   std::shared_ptr<const PostProcessor> post_processor;  // null: nothing is added
   std::shared_ptr<const Decoder> decoder;               // null: tokens with blanks between them
+
+  bool truncates_left = false;  // texts that are too long lose their beginning
 
   /** The names of the special tokens; they need not be in the vocabulary. */
   std::string cls = "[CLS]", sep = "[SEP]", pad = "[PAD]", unk = "[UNK]", mask = "[MASK]", bos, eos;
@@ -51,8 +54,11 @@ std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& 
  * a SentencePiece model, and `tokenizer_config.json` if it is there. Throws Error (data). */
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);
 
-/** The parts of it: each reads spec.file. `config`: tokenizer_config.json's, or null. */
-void read_tokenizer_json(TokenizerSpec& spec);
+/** The parts of it: each reads spec.file. `config`: tokenizer_config.json's, or null. Where that
+ * has no added_tokens_decoder, as releases before 4.34 wrote it, it has the keys of
+ * special_tokens_map.json, too, and under kAddedTokensFile what that file holds. */
+inline constexpr const char* kAddedTokensFile = "added_tokens.json";
+void read_tokenizer_json(const JsonReader* config, TokenizerSpec& spec);
 void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec);
 void read_vocab_merges(const std::filesystem::path& model_dir,
                        const JsonReader* config,
@@ -93,12 +99,15 @@ void set_byte_level_names(const std::filesystem::path& model_dir,
                           const JsonReader* config,
                           TokenizerSpec& spec);
 
-/** Adds the tokens that transformers adds on its own: those of the configuration, then the special
- * ones. `fills_gaps`: ids between those that are given become reserved tokens. */
+/** Adds the tokens of the configuration, then its special ones, as transformers does. `fills_gaps`:
+ * ids between those that are given become reserved tokens. */
 void add_configured_tokens(const JsonReader* config,
                            KnownTokens& known,
                            TokenizerSpec& spec,
                            bool fills_gaps = false);
+/** Adds the special tokens of the spec that the vocabulary has: a tokenizer's class names them
+ * where no file does. */
+void add_usual_tokens(KnownTokens& known, TokenizerSpec& spec);
 
 /** Gives the spec a token beyond its model's vocabulary, or one of it that is sought in the text.
  */

@@ -104,11 +104,13 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
   } catch (const std::invalid_argument& error) {
     fail(merges_txt, error.what(), kFetchAgain);
   }
-  KnownTokens known(spec.file, spec.vocabulary);
+  spec.n_holes = static_cast<size_t>(std::ranges::count(spec.vocabulary, std::string()));
+  KnownTokens known(spec.file, spec.vocabulary, spec.n_holes);
   if (const int32_t mask = known.find(spec.mask);
       kind == MergesKind::roberta && mask >= 0 && !(config && config->find("added_tokens_decoder")))
     add_token({mask, spec.mask, false, true, false, false, true}, known, spec);
   add_configured_tokens(config, known, spec);
+  add_usual_tokens(known, spec);
 
   const bool prefix_space = config && config->flag("add_prefix_space", false);
   if (kind == MergesKind::qwen2) {

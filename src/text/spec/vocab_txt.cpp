@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "src/base/utf8.h"
@@ -23,7 +23,7 @@ namespace {
 
 void read_lines(TokenizerSpec& spec) {
   const std::string bytes = read_text_file(spec.file);
-  std::unordered_set<std::string_view> seen;
+  std::unordered_map<std::string_view, size_t> lines;  // of each token, from 0
   size_t n_line = 0;
   for (size_t begin = 0; begin < bytes.size();) {
     const size_t newline = std::min(bytes.find('\n', begin), bytes.size());
@@ -37,15 +37,16 @@ void read_lines(TokenizerSpec& spec) {
       if (!(spec.table->flags(previous_code_point(token, before)) & CharTable::kSpace)) break;
       token.remove_suffix(token.size() - before);
     }
-    if (token.empty())
-      fail(spec.file, fmt::format("line {} is empty", n_line),
-           "remove it, or name its token as in [unused0]");
-    if (!seen.insert(token).second)
-      fail(spec.file, fmt::format("line {}: the token '{}' is there twice", n_line, token),
-           "rename one of them");
+    // The line is the id: an empty one is a hole, and of two that are equal the later one counts.
+    const auto [before, is_new] = lines.try_emplace(token, n_line - 1);
+    if (!is_new) {
+      ++spec.n_holes;
+      spec.vocabulary[before->second].clear();
+      before->second = n_line - 1;
+    }
     spec.vocabulary.emplace_back(token);
   }
-  if (spec.vocabulary.empty())
+  if (lines.empty())
     fail(spec.file, "is empty, expected a token per line", "fetch the model's files again");
 }
 
@@ -59,11 +60,12 @@ void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec) {
     normalizer.strip_accents = config->flag("strip_accents", normalizer.lowercase);
     normalizer.handle_chinese_chars = config->flag("tokenize_chinese_chars", true);
   }
-  KnownTokens known(spec.file, spec.vocabulary);
+  KnownTokens known(spec.file, spec.vocabulary, spec.n_holes);
   WordPieceOptions word_piece;
   word_piece.unknown_id = known.require(spec.unk, "unknown");
   const int32_t cls = known.require(spec.cls, "cls"), sep = known.require(spec.sep, "sep");
   add_configured_tokens(config, known, spec);
+  add_usual_tokens(known, spec);
   spec.normalizer = std::make_unique<BertNormalizer>(normalizer, spec.table);
   spec.pre_tokenizer = std::make_unique<BertPreTokenizer>(spec.table);
   spec.model = std::make_unique<WordPiece>(word_piece, spec.vocabulary);
