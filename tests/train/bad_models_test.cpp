@@ -106,10 +106,12 @@ TEST_F(BadModels, ConfigurationsThatAreNotComputed) {
        {"quantization_config says that the weights are quantised (awq)"}},
       {"llama", {{"attention_sinks", 4}}, {"attention_sinks", "Ferry does not know it"}},
       {"llama", {{"hidden_size", 48}}, {"model.embed_tokens.weight", "[20, 32]", "[20, 48]"}},
-      {"model", {{"num_hidden_layers", 3}}, {"encoder.layer.2.", "is it a bert model?"}},
+      {"model",
+       {{"num_hidden_layers", 3}},
+       {"encoder.layer.2.", "config.json says 3 layers, and the file has 2"}},
       // The tokenizer knows more tokens than the embeddings have rows.
-      {"llama", {{"vocab_size", 12}}, {"20 tokens, the model only 12"}},
-      {"model", {{"vocab_size", 12}}, {"20 tokens, the model only 12"}},
+      {"llama", {{"vocab_size", 12}}, {"has rows for 12 tokens"}},
+      {"model", {{"vocab_size", 12}}, {"has rows for 12 tokens"}},
   };
   for (const auto& [model, fields, parts] : cases) {
     change(copy_of(model), fields);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <set>
 #include <span>
 #include <unordered_set>
 #include <utility>
@@ -231,6 +232,28 @@ void read_entry(const ModelTable& model,
   }
 }
 
+namespace {
+
+/** A file of fewer layers than its configuration says is of another model, or was cut short. */
+std::string why_missing(const ModelTable& model,
+                        const CheckpointReader& checkpoint,
+                        const HfEntry& missing) {
+  const auto is_layer = [&](int block) {
+    return model.blocks[static_cast<size_t>(block)].kind == BlockKind::layer;
+  };
+  std::set<int> there;
+  for (const HfEntry& entry : model.hf_names)
+    if (is_layer(entry.block) && !stored_names(checkpoint, entry).empty())
+      there.insert(entry.block);
+  const auto n_layers = std::ranges::count(model.blocks, BlockKind::layer, &BlockTable::kind);
+  if (is_layer(missing.block) && !there.empty() && std::ssize(there) < n_layers)
+    return fmt::format("config.json says {} layers, and the file has {}: do they belong together?",
+                       n_layers, there.size());
+  return fmt::format("is it a {} model?", model.family);
+}
+
+}  // namespace
+
 LoadReport load_weights(const ModelTable& model,
                         CheckpointReader checkpoint_file,
                         uint64_t seed,
@@ -249,7 +272,7 @@ LoadReport load_weights(const ModelTable& model,
         throw Error(
             Fault::data, "model.load",
             fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
-            fmt::format("is it a {} model?", model.family));
+            why_missing(model, checkpoint, entry));
       initialise(model, entry, seed, segments);
       if (entry.is_first_part()) report.initialised.push_back(entry.hf_name);
       continue;

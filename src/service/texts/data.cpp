@@ -50,8 +50,9 @@ std::optional<int32_t> padding_of(const HfConfig& model, const Tokenizer* tokeni
   if (id >= 0) return id;
   if (!tokenizer) return std::nullopt;
   const SpecialIds& ids = tokenizer->special_ids();
+  const int64_t n_rows = model.fields().integer("vocab_size", 0, INT32_MAX, INT32_MAX);
   for (const int32_t other : {ids.pad, ids.eos})
-    if (other >= 0) return other;
+    if (other >= 0 && other < n_rows) return other;
   return std::nullopt;
 }
 

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "src/base/error.h"
+#include "src/base/utf8.h"
 #include "src/config/models/models.h"
 #include "src/files/mapped_file.h"
 
@@ -14,6 +19,23 @@ std::filesystem::path find_tokenizer(const std::string& name_or_path) {
   const std::filesystem::path given(name_or_path);
   if (path_is_directory(given) && Tokenizer::is_in(given)) return given;
   return config::find_model(name_or_path);
+}
+
+/** The configuration with the special tokens of the tokenizer that the model will have. Its own may
+ * be those of another one, and transformers' defaults are. */
+HfConfig with_ids_of(const Tokenizer& tokenizer, const HfConfig& config) {
+  const SpecialIds& ids = tokenizer.special_ids();
+  nlohmann::ordered_json json = config.json();
+  for (const auto& [key, id] : {std::pair{"bos_token_id", ids.bos}, {"eos_token_id", ids.eos}})
+    if (id >= 0)
+      json[key] = id;
+    else
+      json[key] = nullptr;
+  // A family may count positions from this one, or keep a row for it: only another one replaces it.
+  // One that has another use, too, would lose its row.
+  const bool is_for_padding = ids.pad >= 0 && ids.pad != ids.eos && ids.pad != ids.bos;
+  if (is_for_padding) json["pad_token_id"] = ids.pad;
+  return HfConfig::parse(json.dump(), config.origin());
 }
 
 }  // namespace
@@ -51,13 +73,15 @@ HfDirectory open_model(const config::Config& config) {
                 fmt::format("of '{}' the shape is known, and no tokenizer is on this machine",
                             config.text("config_name")),
                 "--tokenizer takes a directory with tokenizer.json, vocab.txt or the like");
-  return HfDirectory::from_scratch(std::move(model.config), *model.tokenizer);
+  const Tokenizer tokenizer = Tokenizer::open(*model.tokenizer);
+  return HfDirectory::from_scratch(with_ids_of(tokenizer, model.config), *model.tokenizer);
 }
 
 void check_vocabulary(const HfDirectory& directory,
                       const Tokenizer& tokenizer,
                       const ModelTable& table) {
   if (tokenizer.vocab_size() <= table.vocab_size) return;
+  if (directory.has_weights() && table.head != HeadKind::masked_lm) return;
   throw Error(Fault::data, "model.open",
               fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
                           directory.path().string(), tokenizer.vocab_size(), table.vocab_size),
@@ -65,6 +89,22 @@ void check_vocabulary(const HfDirectory& directory,
                   ? "tokenizer and weights are not of the same model"
                   : fmt::format("set vocab_size in '{}' to {} or more", directory.config().origin(),
                                 tokenizer.vocab_size()));
+}
+
+void check_rows(std::span<const int32_t> ids, const Tokenizer& tokenizer, const ModelTable& table) {
+  const auto found =
+      std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id >= table.vocab_size; });
+  if (found == ids.end()) return;
+  constexpr size_t kShown_characters = 60;
+  std::string text = tokenizer.decode(ids, /*skip_special=*/false);
+  if (const auto end = byte_of_character(text, kShown_characters); end && *end < text.size())
+    text = text.substr(0, *end) + "...";
+  throw Error(Fault::data, "model.open",
+              fmt::format("the text '{}' has the token '{}' (id {}), and the model has rows for {} "
+                          "tokens",
+                          text, tokenizer.id_to_token(*found), *found, table.vocab_size),
+              "take the token out of the texts or of the tokenizer's files; with many such tokens "
+              "tokenizer and weights are not of the same model");
 }
 
 }  // namespace ferry

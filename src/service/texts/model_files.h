@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "models/tensor_table.h"
@@ -31,9 +32,13 @@ std::string name_of_model(const config::Config& config);
 /** The model of a run that begins. Throws Error(data) where a file is missing or damaged. */
 HfDirectory open_model(const config::Config& config);
 
-/** Throws Error(data) where the tokenizer has more tokens than the model has rows for. */
+/** Throws Error(data) where the tokenizer has more tokens than a new model has rows for, or than a
+ * masked model has, which draws any of them. Another one may lack rows for tokens that no text has:
+ * check_rows(). */
 void check_vocabulary(const HfDirectory& directory,
                       const Tokenizer& tokenizer,
                       const ModelTable& table);
+/** Throws Error(data) that names the token where one has no row in the model. */
+void check_rows(std::span<const int32_t> ids, const Tokenizer& tokenizer, const ModelTable& table);
 
 }  // namespace ferry

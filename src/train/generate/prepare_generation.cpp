@@ -93,6 +93,8 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   rule.n_sequences_max = static_cast<int64_t>(texts.size());
   for (std::string& text : texts)
     job.generation.prompts.push_back(make_prompt(std::move(text), job.model.tokenizer, context));
+  for (const Prompt& prompt : job.generation.prompts)
+    check_rows(prompt.ids, job.model.tokenizer, job.model.table);
   make_plan_of(job);
   return job;
 }

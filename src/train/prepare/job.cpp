@@ -59,6 +59,13 @@ void check_types(const TokenizedDataset& data, const ModelTable& model) {
                 "tokenizer and weights are not of the same model, or leave out text_pair_column");
 }
 
+/** Only where the tokenizer has more tokens than the model has rows is all of the data read. */
+void check_rows(const TokenizedDataset& data, const Model& model) {
+  if (model.tokenizer.vocab_size() <= model.table.vocab_size) return;
+  for (int64_t sequence = 0; sequence < data.n_sequences(); ++sequence)
+    check_rows(data.ids(sequence), model.tokenizer, model.table);
+}
+
 /** The model's tensors, with the task's head. */
 void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
@@ -67,11 +74,18 @@ void make_table(Job& job, const Task& task, bool trains) {
   if (trains) apply_param_options(job.config, model.table);
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
-  if (const int64_t n = model.tokenizer.vocab_size(); trains && n < model.table.vocab_size)
+  const int64_t n = model.tokenizer.vocab_size();
+  if (trains && n < model.table.vocab_size)
     job.notes.push_back(
         fmt::format("the tokenizer has {} tokens, the model has room for {}: is "
                     "the vocabulary complete?",
                     n, model.table.vocab_size));
+  else if (n > model.table.vocab_size)
+    job.notes.push_back(fmt::format(
+        "the tokenizer has {} tokens, the model has rows for {}: the others, such as '{}', may not "
+        "be in texts",
+        n, model.table.vocab_size,
+        model.tokenizer.id_to_token(static_cast<int32_t>(model.table.vocab_size))));
 }
 
 /** The prompts of the samples that the training shows. */
@@ -80,6 +94,17 @@ void read_samples(Job& job) {
   const int64_t context = context_of(job.model.table.max_positions, job.machine.plan.has_gpu);
   job.generation =
       samples_of(job.config, model.path(), model.config(), job.model.tokenizer, context);
+  for (const Prompt& prompt : job.generation.prompts)
+    check_rows(prompt.ids, job.model.tokenizer, job.model.table);
+}
+
+/** A language model that never sees an end never learns to stop. */
+void note_end_token(Job& job, const Task& task) {
+  if (task.loss() != LossKind::causal_lm || job.model.tokenizer.special_ids().eos >= 0) return;
+  job.notes.push_back(fmt::format(
+      "the tokenizer of '{}' names no end token: texts are trained without one, and the model will "
+      "not learn to stop (name one in tokenizer_config.json: \"eos_token\": \"TOKEN\")",
+      job.model.directory.path().string()));
 }
 
 void tokenize_texts(Job& job, const Texts& texts) {
@@ -91,6 +116,8 @@ void tokenize_texts(Job& job, const Texts& texts) {
   job.notes.insert(job.notes.end(), job.data.notes.begin(), job.data.notes.end());
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
   job.data.shuffle_seed = settings.shuffle_seed;
+  check_rows(job.data.train, job.model);
+  check_rows(job.data.eval, job.model);
   check_types(job.data.train, job.model.table);
   check_types(job.data.eval, job.model.table);
   if (const int64_t n_cut = job.data.train.n_truncated(); n_cut > 0)
@@ -215,6 +242,7 @@ Job prepare(config::Config config, const JobRequest& request) {
                       job.model.directory.config().origin());
   make_table(job, *texts.task, trains);
   if (trains) read_samples(job);
+  if (trains) note_end_token(job, *texts.task);
   tokenize_texts(job, texts);
   if (trains) {
     check_best_model(job.config, job.data);
