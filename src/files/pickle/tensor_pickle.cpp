@@ -46,7 +46,10 @@ enum class Call : uint8_t {
   ordered_dict,
   rebuild_tensor,        // storage, offset, shape, strides, ...: the storage has the type
   rebuild_typed_tensor,  // the seventh argument is the type
-  rebuild_parameter,     // a tensor, ...
+  rebuild_parameter,     // a tensor, ...; attributes behind it are passed over
+  rebuild_from_type,     // one of the calls above, a class, its arguments, attributes
+  tensor_class,
+  described,  // a value of torch's that attributes have: passed over
   storage_type,
   untyped_storage,
   element_type,
@@ -60,9 +63,18 @@ struct Global {
 
 constexpr std::array kGlobals = {
     Global{"collections", "OrderedDict", Call::ordered_dict},
+    Global{"torch._utils", "_rebuild_tensor", Call::rebuild_tensor},
     Global{"torch._utils", "_rebuild_tensor_v2", Call::rebuild_tensor},
     Global{"torch._utils", "_rebuild_tensor_v3", Call::rebuild_typed_tensor},
     Global{"torch._utils", "_rebuild_parameter", Call::rebuild_parameter},
+    Global{"torch._utils", "_rebuild_parameter_with_state", Call::rebuild_parameter},
+    Global{"torch._tensor", "_rebuild_from_type_v2", Call::rebuild_from_type},
+    Global{"torch", "Tensor", Call::tensor_class},
+    Global{"torch._tensor", "Tensor", Call::tensor_class},
+    Global{"torch.nn.parameter", "Parameter", Call::tensor_class},
+    Global{"torch.nn.parameter", "Buffer", Call::tensor_class},
+    Global{"torch", "Size", Call::described},
+    Global{"torch", "device", Call::described},
     Global{"torch.storage", "UntypedStorage", Call::untyped_storage},
     Global{"torch", "UntypedStorage", Call::untyped_storage},
     Global{"torch", "DoubleStorage", Call::storage_type, StoredType::f64},
@@ -138,7 +150,32 @@ class TensorMachine {
   explicit TensorMachine(std::span<const std::byte> pickle) : left_(pickle) {}
 
   /** Runs to the end; the dictionary that is left. */
-  std::vector<PickledTensor> run() {
+  std::vector<PickledTensor> tensors() { return named_tensors(run()); }
+
+  /** The texts of a list. */
+  std::vector<std::string> texts() {
+    std::vector<std::string> texts;
+    for (const Value& value : values_of(expect(run(), Kind::list, "its list of storages")))
+      texts.emplace_back(expect(value, Kind::text, "the key of a storage").text);
+    return texts;
+  }
+
+  /** A flag of a dictionary; false where it has none. */
+  bool flag(std::string_view key) {
+    const Values& pairs = values_of(expect(run(), Kind::dictionary, "what it says of its system"));
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+      if (pairs[i].kind == Kind::text && pairs[i].text == key)
+        return expect(pairs[i + 1], Kind::boolean, "what it says of its system").integer != 0;
+    return false;
+  }
+
+  /** The bytes behind the pickle. */
+  std::span<const std::byte> rest() const { return left_; }
+
+ private:
+  using Values = std::vector<Value>;
+
+  Value run() {
     for (int64_t n = 0;; ++n) {
       if (n == kMaxOperations)
         refuse_torch_file(fmt::format("its pickle has over {} operations", n));
@@ -146,11 +183,8 @@ class TensorMachine {
       if (code == '.') break;
       step(code);
     }
-    return named_tensors(pop());
+    return pop();
   }
-
- private:
-  using Values = std::vector<Value>;
 
   // --- the bytes ---
 
@@ -396,18 +430,35 @@ class TensorMachine {
       case Call::rebuild_parameter:
         check_n(1);
         return push(expect(arguments[0], Kind::tensor, "a parameter"));
+      case Call::rebuild_from_type: {
+        check_n(4);
+        const Global& inner = global_of(arguments[0], "what a tensor is made by");
+        // Not itself: a pickle could nest it as deep as it likes.
+        if (inner.call != Call::rebuild_tensor && inner.call != Call::rebuild_typed_tensor &&
+            inner.call != Call::rebuild_parameter)
+          refuse_torch_file(fmt::format("a tensor is made by '{}'", inner.name));
+        if (global_of(arguments[1], "the class of a tensor").call != Call::tensor_class)
+          refuse_torch_file("a tensor is of a class that is none");
+        const Values made_by = {arguments[0], arguments[2]};
+        return reduce(made_by);
+      }
+      case Call::described:
+        return push({});
       default:
         refuse_torch_file(fmt::format("its pickle calls '{}', which is a type", global.name));
     }
   }
 
-  /** ("storage", type, key, device, number of elements, or of bytes where there is no type) */
+  /** ("storage", type, key, device, number of elements, or of bytes where there is no type); before
+   * torch 1.6 with the part of another storage that it is, or None. */
   void push_storage(const Value& id) {
     expect(id, Kind::tuple, "the name of a storage");
     const Values& parts = values_of(id);
-    if (parts.size() != 5)
+    if (parts.size() != 5 && parts.size() != 6)
       refuse_torch_file(
-          fmt::format("the name of a storage has {} parts, expected 5", parts.size()));
+          fmt::format("the name of a storage has {} parts, expected 5 or 6", parts.size()));
+    if (parts.size() == 6 && parts[5].kind != Kind::none)
+      refuse_torch_file("one of its storages is a part of another");
     if (expect(parts[0], Kind::text, "the kind of a storage").text != "storage")
       refuse_torch_file(fmt::format("its pickle names a '{}', expected a storage", parts[0].text));
     const Global& type = global_of(parts[1], "the type of a storage");
@@ -513,7 +564,28 @@ int64_t PickledTensor::n_elements() const {
 }
 
 std::vector<PickledTensor> read_tensor_pickle(std::span<const std::byte> pickle) {
-  return TensorMachine(pickle).run();
+  return TensorMachine(pickle).tensors();
+}
+
+std::vector<PickledTensor> take_tensor_pickle(std::span<const std::byte>& bytes) {
+  TensorMachine machine(bytes);
+  std::vector<PickledTensor> tensors = machine.tensors();
+  bytes = machine.rest();
+  return tensors;
+}
+
+std::vector<std::string> take_texts_pickle(std::span<const std::byte>& bytes) {
+  TensorMachine machine(bytes);
+  std::vector<std::string> texts = machine.texts();
+  bytes = machine.rest();
+  return texts;
+}
+
+bool take_flag_pickle(std::span<const std::byte>& bytes, std::string_view key) {
+  TensorMachine machine(bytes);
+  const bool flag = machine.flag(key);
+  bytes = machine.rest();
+  return flag;
 }
 
 }  // namespace ferry

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/files/pickle/zip_index.h"
@@ -30,5 +31,13 @@ struct PickledTensor {
  * are bounded by the pickle's length. Throws TorchFormatError, which names a Python global that is
  * not one of those of a state of tensors. */
 std::vector<PickledTensor> read_tensor_pickle(std::span<const std::byte> pickle);
+
+// The same for pickles that stand one behind the other; each moves `bytes` behind its own.
+
+std::vector<PickledTensor> take_tensor_pickle(std::span<const std::byte>& bytes);
+/** A list of texts. */
+std::vector<std::string> take_texts_pickle(std::span<const std::byte>& bytes);
+/** A flag in a dictionary; false where the dictionary has none of this key. */
+bool take_flag_pickle(std::span<const std::byte>& bytes, std::string_view key);
 
 }  // namespace ferry

@@ -1,7 +1,8 @@
 #pragma once
 // One pytorch_model.bin, read in place: a zip archive of torch.save with a pickle that describes
-// the tensors, and an entry with the bytes of each storage. The pickle is read for tensors alone,
-// and nothing of it is executed. Everything is checked when the file is opened, so that every span
+// the tensors, and an entry with the bytes of each storage; or what torch wrote before 1.6, such a
+// pickle with the storages behind it. The pickle is read for tensors alone, and nothing of it is
+// executed. Everything is checked when the file is opened, so that every span
 // handed out later lies inside the file.
 
 #include <filesystem>
@@ -14,8 +15,8 @@ namespace ferry {
 
 class TorchFile {
  public:
-  /** Maps the file and checks it. Error(data): missing, truncated, of torch before 1.6, or with
-   * anything in its pickle that a dictionary of tensors does not need. */
+  /** Maps the file and checks it. Error(data): missing, truncated, or with anything in its pickle
+   * that a dictionary of tensors does not need. */
   static TorchFile open(const std::filesystem::path& path);
 
   /** In the order of the pickle. Tensors may share bytes, and lie in them with strides. */

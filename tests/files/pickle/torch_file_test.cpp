@@ -94,6 +94,75 @@ TEST(TorchFile, ReadsArchivesAbove4GiB) {
   EXPECT_EQ(floats_of(CheckpointReader::open(dir.path()), "a").size(), 6u);
 }
 
+/** A storage's name as torch wrote it before 1.6: with the part of another storage that it is. */
+std::string old_tensor(std::string_view part = "N") {
+  return global("torch._utils", "_rebuild_tensor_v2") + "((" + pickled("storage") +
+         global("torch", "FloatStorage") + pickled("0") + pickled("cpu") + pickled(int64_t{6}) +
+         std::string(part) + "tQ" + pickled(int64_t{0}) + pickled(std::vector<int64_t>{2, 3}) +
+         pickled(std::vector<int64_t>{3, 1}) + "\x89" + global("collections", "OrderedDict") +
+         ")RtR";
+}
+
+std::string old_file(const std::string& value, bool little_endian = true, int64_t n_elements = 6) {
+  std::string file("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.", 21);
+  file += pickle_of(dictionary({{"little_endian", little_endian ? "\x88" : "\x89"}}));
+  file += pickle_of(value) + pickle_of("](" + pickled("0") + "e");
+  file += test::little_endian(n_elements);
+  for (int i = 0; i < 6; ++i)
+    file += test::little_endian(static_cast<float>(i));
+  return file;
+}
+
+TEST(TorchFile, ReadsFilesOfTorchBefore1_6) {
+  const TempDir dir;
+  const std::string whole = old_file(dictionary({{"a", old_tensor()}}));
+  dir.write("pytorch_model.bin", whole);
+  EXPECT_THAT(floats_of(CheckpointReader::open(dir.path()), "a"), ElementsAre(0, 1, 2, 3, 4, 5));
+  const auto error_with = [&](const std::string& file) {
+    const auto path = dir.write("other.bin", file);
+    return error_of([&] { TorchFile::open(path); });
+  };
+  for (size_t n = 21; n < whole.size(); n += 7)
+    EXPECT_THAT(error_with(whole.substr(0, n)), HasSubstr("cut off")) << n;
+  EXPECT_THAT(error_with(old_file(dictionary({{"a", old_tensor()}}), false)),
+              HasSubstr("not little-endian"));
+  EXPECT_THAT(error_with(old_file(dictionary({{"a", old_tensor()}}), true, 5)),
+              HasSubstr("the storage '0' has 5 elements, expected 6"));
+  EXPECT_THAT(error_with(old_file(dictionary({{"a", old_tensor("(" + pickled("1") + "t")}}))),
+              HasSubstr("is a part of another"));
+  EXPECT_THAT(error_with(old_file(dictionary({{"a", global("os", "system") + "(tR"}}))),
+              HasSubstr("asks for Python's 'os.system'"));
+}
+
+/** Python attributes of a tensor, which say nothing of its values. */
+TEST(TorchFile, PassesOverAttributesOfTensors) {
+  const TempDir dir;
+  const std::string state = dictionary({{"tensor_model_parallel", "\x88"}});
+  const std::string parameter = global("torch._utils", "_rebuild_parameter_with_state") + "(" +
+                                tensor({}) + "\x88" + global("collections", "OrderedDict") + ")R" +
+                                state + "tR";
+  const auto from_type = [&](const std::string& call, const std::string& type) {
+    return global("torch._tensor", "_rebuild_from_type_v2") + "(" + call + type + "(" +
+           test::storage("FloatStorage", "0", 6) + pickled(int64_t{0}) +
+           pickled(std::vector<int64_t>{6}) + pickled(std::vector<int64_t>{1}) + "t" + state + "tR";
+  };
+  const std::string made_by = global("torch._utils", "_rebuild_tensor_v2");
+  dir.write("pytorch_model.bin",
+            torch_file(pickle_of(dictionary(
+                {{"a", parameter}, {"b", from_type(made_by, global("torch", "Tensor"))}}))));
+  const auto reader = CheckpointReader::open(dir.path());
+  EXPECT_THAT(floats_of(reader, "a"), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(floats_of(reader, "b"), ElementsAre(0, 1, 2, 3, 4, 5));
+  const auto error_with = [&](const std::string& value) {
+    const auto path = dir.write("other.bin", torch_file(pickle_of(dictionary({{"a", value}}))));
+    return error_of([&] { TorchFile::open(path); });
+  };
+  const std::string itself = global("torch._tensor", "_rebuild_from_type_v2");
+  EXPECT_THAT(error_with(from_type(itself, global("torch", "Tensor"))),
+              HasSubstr("a tensor is made by '_rebuild_from_type_v2'"));
+  EXPECT_THAT(error_with(from_type(made_by, made_by)), HasSubstr("of a class that is none"));
+}
+
 TEST(TorchFile, ReadsWhatTorchWrites) {
   if (!std::filesystem::exists(venv_python())) GTEST_SKIP() << "no .venv with python";
   const TempDir dir;
@@ -113,10 +182,14 @@ tensors = collections.OrderedDict(
     ids=torch.arange(5), i32=torch.arange(4, dtype=torch.int32), u8=torch.arange(9, dtype=torch.uint8),
     i8=torch.arange(3, dtype=torch.int8), flag=torch.tensor([True, False]), u16=torch.zeros(3, dtype=torch.uint16),
     f8=torch.randn(5).to(torch.float8_e4m3fn))
+tensors["parameter"].tensor_model_parallel = True  # attributes, as training frameworks give them
+tensors["parameter"].shape_before = torch.Size([3, 4])
+tensors["f64"].origin = "a text"
 for protocol in range(2, 6):
     os.mkdir(f"{{d}}/{{protocol}}")
     torch.save(tensors, f"{{d}}/{{protocol}}/pytorch_model.bin", pickle_protocol=protocol)
-torch.save(tensors, d + "/legacy.bin", _use_new_zipfile_serialization=False)
+os.mkdir(d + "/legacy")
+torch.save(tensors, d + "/legacy/pytorch_model.bin", _use_new_zipfile_serialization=False)
 torch.save(torch.nn.Linear(2, 3), d + "/module.bin")
 torch.save(torch.nn.Linear(2, 3).state_dict(), d + "/linear.bin")
 torch.save(dict(model=tensors, epoch=3), d + "/training.bin")
@@ -125,7 +198,8 @@ save_file({{name: t.detach().clone().contiguous() for name, t in tensors.items()
                                                      dir.path().string()));
   ASSERT_TRUE(ok) << log;
   const auto expected = CheckpointReader::open(dir.path());
-  for (const char* protocol : {"2", "3", "4", "5"}) {
+  for (const char* protocol : {"2", "3", "4", "5", "legacy"}) {
+    SCOPED_TRACE(protocol);
     const auto reader = CheckpointReader::open(dir / protocol);
     EXPECT_EQ(reader.tensors().size(), expected.tensors().size());
     for (const StoredTensor* tensor : expected.tensors()) {
@@ -145,7 +219,6 @@ save_file({{name: t.detach().clone().contiguous() for name, t in tensors.items()
   const auto open = [&](const char* file) {
     return error_of([&] { CheckpointReader::open(dir / file); });
   };
-  EXPECT_THAT(open("legacy.bin"), HasSubstr("legacy.bin': it is of a torch before 1.6"));
   EXPECT_THAT(open("module.bin"), HasSubstr("'torch.nn.modules.linear.Linear'"));
   EXPECT_THAT(open("training.bin"), HasSubstr("holds no tensors under names"));
 }
