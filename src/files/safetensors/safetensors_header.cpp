@@ -21,7 +21,10 @@ class HeaderParser : public JsonEvents {
  public:
   Header take() { return std::move(header_); }
 
-  void null() override { unexpected("null"); }
+  void null() override {
+    if (depth_ == 1 && in_metadata_) return;  // some converters write it where they have none
+    unexpected("null");
+  }
   void boolean(bool) override { unexpected("a boolean"); }
   void number(double, const std::string& text) override { unexpected("the number " + text); }
   void integer(int64_t value) override { unexpected(fmt::format("the number {}", value)); }

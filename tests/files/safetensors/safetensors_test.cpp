@@ -44,6 +44,15 @@ TEST(SafetensorsFile, ReadsTypesShapesAndBytes) {
   EXPECT_EQ(file.find("c"), nullptr);
 }
 
+TEST(SafetensorsFile, MetadataMayBeNull) {
+  TempDir dir;
+  const char* header =
+      R"({"__metadata__":null,"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  const auto file = SafetensorsFile::open(dir.write("x", raw_safetensors(header, 4)));
+  EXPECT_EQ(file.tensors().size(), 1u);
+  EXPECT_TRUE(file.metadata().empty());
+}
+
 TEST(SafetensorsFile, EmptyHeaderIsAFileWithoutTensors) {
   TempDir dir;
   EXPECT_TRUE(SafetensorsFile::open(dir.write("x", raw_safetensors("{}", 0))).tensors().empty());
