@@ -5321,8 +5321,16 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>训练数据</translation>
     </message>
     <message>
-        <source>Type the model computes in; master weights keep fp32&apos;s bits. auto: bf16 on GPUs from sm_80, fp16 with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers.</source>
-        <translation>模型计算所用的类型；主权重保持 fp32 的精度。auto：sm_80 及以上的 GPU 用 bf16，sm_75 用带损失缩放的 fp16，CPU 用 fp32。16 位可使内存和传输量减半。</translation>
+        <source>Type of the trained model</source>
+        <translation>训练结果的类型</translation>
+    </message>
+    <message>
+        <source>Type of the weights in final/. auto: the type the run computes in, so that the file of a 16-bit run is half as large, as the models of others are; fp32 keeps the bits of the master weights. Checkpoints hold those in any case.</source>
+        <translation>final/ 中权重的类型。auto：运行的计算类型，因此 16 位运行的文件只有一半大，与其他人发布的模型一样；fp32 保留主权重的全部位。检查点始终保存主权重。</translation>
+    </message>
+    <message>
+        <source>Type the model computes in; master weights keep fp32&apos;s bits. auto: bf16 on GPUs from sm_80, fp16 with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers. In ferry export the type of the weights that it writes; auto: of a checkpoint the type its run computed in, of other models as they are.</source>
+        <translation>模型计算所用的类型；主权重保持 fp32 的精度。auto：sm_80 及以上的 GPU 用 bf16，sm_75 用带损失缩放的 fp16，CPU 用 fp32。16 位可使内存和传输量减半。在 ferry export 中，它是写出的权重的类型；auto：检查点用其运行的计算类型，其他模型保持原样。</translation>
     </message>
     <message>
         <source>Update while computing</source>
