@@ -157,6 +157,12 @@ TEST_F(Scratch, LanguageModelsLearnAndAreUsed) {
                 .code(),
             0);
   EXPECT_NE(text_of(root_ / "out").find("car was new"), std::string::npos);
+  // The ids are the tokenizer's: transformers' default for GPT-2 is 50256.
+  const json written = json::parse(text_of(root_ / "lm_gpt2/final/config.json"));
+  for (const char* key : {"bos_token_id", "eos_token_id"}) {
+    ASSERT_TRUE(written.contains(key)) << key;
+    EXPECT_TRUE(written[key].is_null() || written[key] < 20) << key << " " << written[key];
+  }
 }
 
 TEST_F(Scratch, WeightsThatAreThereAreNotRead) {

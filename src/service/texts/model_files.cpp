@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "models/family.h"
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/config/models/models.h"
@@ -26,15 +28,19 @@ std::filesystem::path find_tokenizer(const std::string& name_or_path) {
 HfConfig with_ids_of(const Tokenizer& tokenizer, const HfConfig& config) {
   const SpecialIds& ids = tokenizer.special_ids();
   nlohmann::ordered_json json = config.json();
-  for (const auto& [key, id] : {std::pair{"bos_token_id", ids.bos}, {"eos_token_id", ids.eos}})
+  const bool is_decoder = family_of(config.fields()).is_decoder;
+  for (const auto& [key, id] : {std::pair{"bos_token_id", ids.bos}, {"eos_token_id", ids.eos}}) {
     if (id >= 0)
       json[key] = id;
-    else
+    else if (is_decoder)
       json[key] = nullptr;
-  // A family may count positions from this one, or keep a row for it: only another one replaces it.
-  // One that has another use, too, would lose its row.
+  }
+  // The row of one that has another use, too, would stay zero. A row that is not there is refused.
   const bool is_for_padding = ids.pad >= 0 && ids.pad != ids.eos && ids.pad != ids.bos;
-  if (is_for_padding) json["pad_token_id"] = ids.pad;
+  const auto row = config.fields().find("pad_token_id");
+  const bool is_there = !row || row->integer(INT32_MIN, INT32_MAX) <
+                                    config.fields().integer("vocab_size", 0, INT32_MAX, INT32_MAX);
+  if (is_for_padding && is_there) json["pad_token_id"] = ids.pad;
   return HfConfig::parse(json.dump(), config.origin());
 }
 

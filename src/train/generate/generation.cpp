@@ -11,6 +11,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/train/generate/choose_token.h"
 #include "src/train/generate/token_text.h"
 
 namespace ferry {

@@ -70,7 +70,7 @@ class Rehearsal {
   Rehearsal(Session& session, const Job& job)
       : session_(session),
         data_(job.data),
-        collator_(job.model.tokenizer, job.data),
+        collator_(job.model.tokenizer, job.data, job.model.table),
         is_bounded_(!job.machine.plan.has_gpu),
         saying_(static_cast<int64_t>(job.data.token_sizes.size()) + 2) {}
 
