@@ -329,7 +329,8 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const int32_t id : ids)
-    if (id >= 0 && id < vocab_size() && !(skip_special && special_[static_cast<size_t>(id)]))
+    if (id >= 0 && id < vocab_size() && !(skip_special && special_[static_cast<size_t>(id)]) &&
+        !tokens_[static_cast<size_t>(id)].empty())
       tokens.push_back(written_[static_cast<size_t>(id)]);
   if (spec_.decoder)
     spec_.decoder->decode(tokens);
