@@ -30,6 +30,8 @@ struct RopeReading {
   int64_t original_positions = 0;  ///< where that key is absent; 0: none
   /** "su" and "yarn" are older names of longrope, the only scaling that there is. */
   bool is_longrope_alone = false;
+  /** rope_parameters may have one for each type of layers, which the family's own code reads. */
+  bool is_of_each_layer_type = false;
 };
 
 /** Widths and counts as Hugging Face's LlamaConfig names them; GPT-2's are translated. */

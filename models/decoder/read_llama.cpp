@@ -185,9 +185,10 @@ DecoderConfig read_llama_like(const JsonReader& config,
                    c.num_attention_heads);
   const bool has_bias = config.flag("attention_bias", false);
   if (c.reads_attention_bias) c.qkv_bias = c.output_bias = has_bias;
-  // Gemma 3 has one for each type of layers, which its own code reads.
   const auto rope = find_rope(config);
-  if (!rope || !(rope->find("full_attention") || rope->find("sliding_attention")))
+  const bool is_each = c.rope_reading.is_of_each_layer_type && rope &&
+                       (rope->find("full_attention") || rope->find("sliding_attention"));
+  if (!is_each)
     c.rope = read_rope(config, rope, c.head_dim, c.max_position_embeddings, c.rope_reading);
   return c;
 }

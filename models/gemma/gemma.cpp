@@ -93,7 +93,8 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
   kin.num_key_value_heads = 4;
   kin.max_position_embeddings = 131072;
   kin.model_prefix.others = {"language_model.model.", "model.language_model."};
-  const RopeReading of_full = {.theta = 1e6, .has_original_beside = false};
+  const RopeReading of_full = {
+      .theta = 1e6, .has_original_beside = false, .is_of_each_layer_type = true};
   const RopeReading of_windows = {.theta_key = "rope_local_base_freq",
                                   .has_original_beside = false};
   kin.rope_reading = of_full;
