@@ -73,7 +73,11 @@ TEST(TrainLog, AFullDiskIsSaidOnceAndTheLogGoesOnAfterIt) {
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("cannot be written"), std::string::npos) << said[0];
   log.add("room again");
-  EXPECT_EQ(without_time(lines_of(run.path() / kTrainLogName).back()), "room again");
+  const std::vector<std::string> lines = lines_of(run.path() / kTrainLogName);
+  ASSERT_EQ(lines.size(), 4u) << "what found no room comes first";
+  EXPECT_EQ(without_time(lines[1]), "this line is longer than what is left");
+  EXPECT_EQ(without_time(lines[2]), "so is this");
+  EXPECT_EQ(without_time(lines[3]), "room again");
 }
 
 TEST(TrainLog, ADirectoryThatIsNotThereIsSaid) {
