@@ -45,6 +45,8 @@
 namespace ferry {
 namespace {
 
+constexpr const char *kWarning = "warning", *kFinished = "finished";
+
 void start_torch(const config::Config& config, const Machine& machine) {
   set_up_torch({.deterministic = config.flag("deterministic"),
                 .intra_op_threads = static_cast<int>(
@@ -151,10 +153,11 @@ int finish_training(TrainingResult result,
                     runs::RunDirectory& run,
                     const term::Terminal& terminal) {
   load_best(result, session, job, run.path());
-  run.set_phase(runs::Phase::saving);
-  nlohmann::ordered_json outcome = {{"exit_reason", "finished"}, {"actual", actual_json(&result)}};
+  nlohmann::ordered_json outcome = nlohmann::ordered_json::object();
   if (const auto warnings = warnings_of(result, job); !warnings.empty())
-    outcome["warning"] = fmt::format("{}", fmt::join(warnings, "; "));
+    outcome[kWarning] = fmt::format("{}", fmt::join(warnings, "; "));
+  run.set_phase(runs::Phase::saving, outcome);  // it stays where the run ends beside its model
+  outcome.update({{"exit_reason", kFinished}, {"actual", actual_json(&result)}});
   bool has_predictions = false;
   std::filesystem::path final;
   write_when_there_is_room(
@@ -232,13 +235,26 @@ bool is_finished(const runs::ResumePoint& resumed) {
   return std::filesystem::exists(resumed.run / "final", error);
 }
 
+/** A process may be killed when its model is there, and run.json does not say so yet. Gives the
+ * warning that run.json has. */
+std::string settle_finished(const std::filesystem::path& run) {
+  std::string warning;
+  try {
+    const nlohmann::ordered_json record = runs::read_run(run);
+    warning = record.value(kWarning, "");
+    if (record.value("phase", "") == runs::name_of(runs::Phase::finished)) return warning;
+    runs::RunDirectory directory(run);
+    if (!warning.empty()) directory.set(kWarning, warning);
+    directory.set_phase(runs::Phase::finished, {{"exit_reason", kFinished}});
+  } catch (const Error&) {  // the model is there all the same
+  }
+  return warning;
+}
+
 int say_finished(const runs::ResumePoint& finished) {
   print("the run is finished\n");
-  try {
-    const std::string warning = runs::read_record(finished.run).value("warning", "");
-    if (!warning.empty()) print(fmt::format("warning: {}\n", warning));
-  } catch (const Error&) {  // a model without its run.json is there all the same
-  }
+  if (const std::string warning = settle_finished(finished.run); !warning.empty())
+    print(fmt::format("warning: {}\n", warning));
   print(fmt::format("model: {}\n", (finished.run / "final").string()));
   return 0;
 }

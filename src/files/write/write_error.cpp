@@ -22,6 +22,8 @@ void throw_write_error(const std::filesystem::path& target, std::string_view doi
     hint = "it is a link, and Ferry writes through none: remove it";
   else if (code == ENOMEM)
     hint = kNoMemoryHint;
+  else if (code == EMFILE || code == ENFILE)
+    hint = "this process may open too few files: raise the limit (ulimit -n)";
   else if (code == EFBIG)
     hint = "the file would exceed the limit on file sizes (ulimit -f)";
   if (code == ENOSPC || code == EDQUOT)

@@ -22,6 +22,7 @@ TEST(WriteError, SaysWhatToDoByTheReason) {
                {EACCES, Fault::machine, "you may write to"},
                {EROFS, Fault::machine, "you may write to"},
                {ENOENT, Fault::machine, "make it first"},
+               {EMFILE, Fault::machine, "ulimit -n"},
                {EFBIG, Fault::machine, "ulimit -f"},
                {ENOMEM, Fault::does_not_fit, "end other programs"},
                {EIO, Fault::machine, "check the disk"}};

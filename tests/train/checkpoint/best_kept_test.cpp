@@ -113,5 +113,28 @@ TEST_F(BestKept, KilledBeforeTheCheckpointIsCompleteItGoesBack) {
   }
 }
 
+/** The model is there, and run.json does not say so yet. */
+TEST_F(BestKept, KilledBesideItsModelTheRunIsFinished) {
+  // A loss that ends far above its start is warned of.
+  const auto diverging = [](const std::string& run) {
+    return new_run(run, {"--lr=1", "--lr-scheduler-type=constant", "--max-grad-norm=0"});
+  };
+  ASSERT_EQ(ferry(diverging("whole")).code(), 0) << text_of(root_ / "err");
+  const auto about = [](const std::string& run) {
+    return nlohmann::json::parse(text_of(root_ / run / "run.json"));
+  };
+  const std::string warning = about("whole").value("warning", "");
+  ASSERT_NE(warning, "");
+  kill_at({{"MOMENT_WRITE", "\"phase\": \"finished\""}}, diverging("ended"), [] { return true; });
+  ASSERT_TRUE(fs::exists(root_ / "ended/final"));
+  ASSERT_NE(about("ended").at("phase"), "finished");
+  EXPECT_EQ(ferry({"train", "--resume=ended"}).code(), 0) << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "out").find("warning: " + warning), std::string::npos)
+      << text_of(root_ / "out");
+  EXPECT_EQ(about("ended").at("phase"), "finished");
+  EXPECT_EQ(about("ended").at("exit_reason"), "finished");
+  EXPECT_EQ(about("ended").value("warning", ""), warning);
+}
+
 }  // namespace
 }  // namespace ferry::test
