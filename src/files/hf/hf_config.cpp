@@ -82,7 +82,8 @@ void HfConfig::read_labels() {
   if (!labels->is_object()) labels->refuse("an object of names by number");
   constexpr size_t kLabels_max = size_t{1} << 18;
   if (const size_t n = labels->value().size(); n > kLabels_max)
-    labels->refuse(fmt::format("at most {} names (there are {})", kLabels_max, n));
+    labels->fail(fmt::format("has {} names, expected at most {}", n, kLabels_max),
+                 "is it the config.json of a transformer model?");
   const auto names = labels->fields();
   id2label.resize(names.size());
   std::vector<bool> seen(names.size());

@@ -171,7 +171,7 @@ TEST(HfConfig, RefusesMoreLabelsThanAnyModelHas) {
   for (int i = 0; i <= 1 << 18; ++i)
     json["id2label"][std::to_string(i)] = "x";
   EXPECT_THAT(error_of([&] { HfConfig::parse(json.dump(), "c"); }, Fault::data),
-              HasSubstr("at most 262144 names"));
+              HasSubstr("id2label has 262145 names, expected at most 262144"));
 }
 
 /** Its stop tokens stand in no other file of many models. */
