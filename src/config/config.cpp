@@ -30,6 +30,38 @@ size_t Config::index_of(std::string_view key) const {
 
 namespace {
 
+/** Words for gradient checkpointing by other means, all of which save what recomputing saves. */
+bool is_recomputing(std::string_view word) {
+  return word == "unsloth" || word == "offload" || word == "offload_disk" || word == "legacy";
+}
+
+/** A number of 1 or more. */
+bool is_count(std::string_view text) {
+  const auto number = value_from_text(Option{.type = Type::number}, text);
+  return number && std::get<double>(*number) >= 1;
+}
+
+/** The value as a user would write it. */
+std::string shown_value(const Option& option, const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : std::holds_alternative<Auto>(value) ? "auto" : to_toml(option, value);
+}
+
+/** The nearest name of a choice, or all names that others have for them. */
+std::string hint_of_choice(const Option& option, std::string_view word) {
+  std::vector<std::string_view> names = option.choices;
+  std::string others;
+  for (const ChoiceAlias& alias : option.choice_aliases) {
+    if (alias.choice.empty()) continue;
+    names.push_back(alias.typed);
+    others += fmt::format("{}{}", others.empty() ? "" : ", ", alias.typed);
+  }
+  if (const std::string nearest = nearest_name(word, names, 2); !nearest.empty() && word.size() > 3)
+    return fmt::format("did you mean '{}'?", nearest);
+  if (!others.empty()) return fmt::format("these are taken, too: {}", others);
+  return fmt::format("the built-in value is {}", option.value);
+}
+
 /** The option that takes this word, which was given to another one ("--task regression"). */
 const Option* option_with_choice(std::string_view word) {
   if (word == "auto") return nullptr;
@@ -51,15 +83,9 @@ void Config::set(std::string_view name,
                  std::string_view shown,
                  const Origin& origin) {
   NameMatch match = find_option(name);
-  if (const ForeignFlag* foreign = match.option ? nullptr : find_foreign_flag(name)) {
-    // A flag is called as it was written ("--do-train"), a key of a file by its name.
-    const bool is_flag = origin.where.starts_with("--");
-    notes_.push_back(accept_foreign_flag(*foreign, is_flag ? origin.where : name,
-                                         std::holds_alternative<std::string>(typed)
-                                             ? std::get<std::string>(typed)
-                                             : std::string(shown),
-                                         origin.where));
-    return;
+  if (!match.option && find_foreign_flag(name)) {
+    const auto* given = std::get_if<std::string>(&typed);
+    return set_foreign(name, given ? std::string_view(*given) : shown, origin);
   }
   if (!match.option) {
     std::string nearest = nearest_name(name, option_names(0xff));
@@ -73,8 +99,8 @@ void Config::set(std::string_view name,
   // Text from a flag or the environment spells any type; TOML has types of its own and keeps them.
   const auto* text = std::get_if<std::string>(&typed);
   bool is_spelled =
-      text && (origin.source == Source::command_line || origin.source == Source::environment ||
-               origin.source == Source::chosen);
+      text && (origin.is_spelled || origin.source == Source::command_line ||
+               origin.source == Source::environment || origin.source == Source::chosen);
   auto read = [&](const Option& as) {
     return is_spelled ? value_from_text(as, *text) : value_from_typed(as, typed);
   };
@@ -83,6 +109,14 @@ void Config::set(std::string_view name,
         fmt::format("{} = {} ({}), expected {}", name, shown, origin.where, expected);
     throw Error(Fault::usage, "config.value", what, hint);
   };
+
+  // Scripts and recipes write what Python calls nothing in place of a path.
+  if (option.type == Type::path && option.value.empty() && text && !text->empty() &&
+      (is_null(*text) || (option.key == "resume_from_checkpoint" && *text == "false"))) {
+    settings_[index_of(option.key)] = {std::string(), origin};
+    notes_.push_back(fmt::format("{} = {} ({}) means none", option.key, *text, origin.where));
+    return;
+  }
 
   // A file may say "" for no evaluation data, but never for auto. On a command line "" is a shell
   // variable that was not set.
@@ -94,10 +128,14 @@ void Config::set(std::string_view name,
         "give a path, or leave it out");
 
   std::optional<Value> value;
-  if (match.alias && !match.alias->means_value.empty()) {
+  if (match.alias && !match.alias->means_value.empty() && text &&
+      normalized_name(*text) == "auto") {
+    value = value_from_text(option, "auto");  // bf16 = auto
+  } else if (match.alias && !match.alias->means_value.empty()) {
     Option boolean = option;
     boolean.type = Type::boolean;
     std::optional<Value> is_on = read(boolean);
+    if (text && is_recomputing(*text) && match.alias->means_value == "recompute") is_on = true;
     if (!is_on || !std::holds_alternative<bool>(*is_on))
       refuse("true or false",
              fmt::format("it stands for {} = {}", option.key, match.alias->means_value));
@@ -110,11 +148,20 @@ void Config::set(std::string_view name,
   } else {
     value = read(option);
   }
+  if (!value && text)
+    for (const ChoiceAlias& other : option.choice_aliases)
+      if (other.choice.empty() && normalized_name(*text) == normalized_name(other.typed))
+        throw Error(Fault::usage, "config.value",
+                    fmt::format("there is no {} = {} ({})", option.key, shown, origin.where),
+                    std::string(other.said));
   if (!value) {
     std::string hint = text && !is_spelled && value_from_text(option, *text)
                            ? "write it without quotes"
                            : fmt::format("the built-in value is {}",
                                          option.value.empty() ? "empty" : option.value);
+    if (option.type == Type::choice) hint = hint_of_choice(option, text ? *text : shown);
+    if (option.key == "eval_fraction" && is_count(shown))
+      hint = "a number of samples is not taken: give their share of the data, as 0.1";
     if (text && option.type == Type::groups) hint = parse_param_groups(*text).problem;
     if (const Option* other = text ? option_with_choice(*text) : nullptr)
       hint = fmt::format("{} = {} is an option of its own", other->key, *text);
@@ -122,15 +169,37 @@ void Config::set(std::string_view name,
   }
   if (text)
     for (const ChoiceAlias& other : option.choice_aliases)
-      if (!other.said.empty() && normalized_name(*text) == other.typed)
+      if (!other.said.empty() && normalized_name(*text) == normalized_name(other.typed))
         notes_.push_back(fmt::format("{} = {} ({}) is taken for {}: {}", option.key, other.typed,
                                      origin.where, other.choice, other.said));
   settings_[index_of(option.key)] = {std::move(*value), origin};
   if (match.alias && !match.alias->is_silent)
-    notes_.push_back(fmt::format(
-        "using {}{} (from {})", option.key,
-        match.alias->means_value.empty() ? "" : fmt::format(" = {}", match.alias->means_value),
-        origin.where));
+    notes_.push_back(fmt::format("using {} = {} (from {})", option.key,
+                                 shown_value(option, settings_[index_of(option.key)].value),
+                                 origin.where));
+}
+
+void Config::set_foreign(std::string_view name, std::string_view shown, const Origin& origin) {
+  const ForeignFlag& flag = *find_foreign_flag(name);
+  if (!flag.steps_key.empty() && !is_null(shown)) {
+    const auto times = value_from_text(Option{.type = Type::integer, .range = {0, 1e6}}, shown);
+    if (!times)
+      throw Error(Fault::usage, "config.value",
+                  fmt::format("{} = {} ({})", name, shown, origin.where), std::string(flag.reason));
+    if (const int64_t n = std::get<int64_t>(*times))
+      times_per_epoch_.push_back({std::string(name), flag.steps_key, n, origin});
+    return;
+  }
+  if (const ForeignMeaning* meaning = meaning_of(flag, shown)) {
+    if (this->origin(meaning->key).source >= origin.source) return;
+    set(meaning->key, Value(std::string(meaning->means)), meaning->means, origin);
+    notes_.push_back(fmt::format("using {} = {} (from {} = {}, {})", meaning->key, meaning->means,
+                                 name, shown, origin.where));
+    return;
+  }
+  // A flag is called as it was written ("--do-train"), a key of a file by its name.
+  const bool is_flag = origin.where.starts_with("--");
+  notes_.push_back(accept_foreign_flag(flag, is_flag ? origin.where : name, shown, origin.where));
 }
 
 void Config::choose(std::string_view key, std::string_view text, std::string_view by) {
@@ -219,6 +288,7 @@ int64_t Config::steps(std::string_view key, int64_t total_steps) const {
 }
 
 void Config::settle() {
+  settle_times_per_epoch();
   if (integer("max_steps") == 0)
     throw Error(
         Fault::usage, "config.value",
@@ -244,10 +314,43 @@ void Config::settle() {
                 fmt::format("sample_steps = 0 ({}), expected at least 1, or a share above 0",
                             origin("sample_steps").where),
                 "leave sample_prompts out for no samples");
+  settle_schedule();
   settle_model();
   settle_batch();
   settle_evaluation();
   settle_nvme();
+}
+
+/** A cosine with a lowest rate has a name of its own. */
+void Config::settle_schedule() {
+  constexpr std::string_view kSchedule = "lr_scheduler_type", kLowest = "min_lr_rate";
+  if (text(kSchedule) != "cosine" || number(kLowest) == 0) return;
+  choose(kSchedule, "cosine_with_min_lr", kLowest);
+  notes_.push_back(fmt::format("using {} = cosine_with_min_lr: {} is given ({})", kSchedule,
+                               kLowest, origin(kLowest).where));
+}
+
+void Config::settle_times_per_epoch() {
+  for (const TimesPerEpoch& given : times_per_epoch_) {
+    const std::string_view steps_key = given.steps_key;
+    const std::string_view strategy = steps_key == "save_steps" ? "save_strategy" : "eval_strategy";
+    for (const std::string_view key : {steps_key, strategy})
+      if (origin(key).source == given.origin.source)
+        throw Error(Fault::usage, "config.value",
+                    fmt::format("both {} ({}) and {} ({}) are given", given.name,
+                                given.origin.where, key, origin(key).where),
+                    "leave one out");
+    if (std::max(origin(steps_key).source, origin(strategy).source) > given.origin.source) continue;
+    const double share = 1 / (static_cast<double>(given.times) * number("num_train_epochs"));
+    const bool by_epoch = given.times == 1 || !(share < 1);
+    const std::string by = fmt::format("{} = {} ({})", given.name, given.times, given.origin.where);
+    choose(strategy, by_epoch ? "epoch" : "steps", by);
+    if (!by_epoch) choose(steps_key, fmt::format("{}", share), by);
+    notes_.push_back(
+        by_epoch ? fmt::format("using {} = epoch (from {})", strategy, by)
+                 : fmt::format("using {} = {:.3g} of all steps (from {})", steps_key, share, by));
+  }
+  times_per_epoch_.clear();
 }
 
 void Config::settle_model() {

@@ -29,6 +29,8 @@ enum class Source : uint8_t { built_in, preset, file, environment, command_line,
 struct Origin {
   Source source = Source::built_in;
   std::string where = "built-in";
+  /** Texts spell values of any type, as on a command line; TOML has types of its own. */
+  bool is_spelled = false;
 };
 
 class Config {
@@ -73,10 +75,12 @@ class Config {
 
   /** One line for each alias that was used: "using learning_rate (from --lr)". */
   const std::vector<std::string>& notes() const { return notes_; }
+  void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  /** Rules between training options: a model is read or drawn, batch sizes must multiply,
-   * eval_dataset takes the place of eval_fraction, a budget of drives needs a drive. A value from a
-   * weaker source yields; throws Error(usage) when two equally strong ones contradict. */
+  /** Rules between training options: times in an epoch become shares of all steps, a model is read
+   * or drawn, batch sizes must multiply, eval_dataset takes the place of eval_fraction, a budget of
+   * drives needs a drive. A value from a weaker source yields; throws Error(usage) when two equally
+   * strong ones contradict. */
   void settle();
 
   /** Every option as TOML, by group; with_origins adds `# from ...` to each line. */
@@ -88,12 +92,24 @@ class Config {
     Origin origin;
   };
   size_t index_of(std::string_view key) const;
+  /** A foreign flag such as saves_per_epoch, until the number of epochs is known. */
+  struct TimesPerEpoch {
+    std::string name;            // "saves_per_epoch"
+    std::string_view steps_key;  // "save_steps"
+    int64_t times = 0;
+    Origin origin;
+  };
+  /** A flag of another trainer: its note, or the option that it stands for. */
+  void set_foreign(std::string_view name, std::string_view shown, const Origin& origin);
+  void settle_schedule();
+  void settle_times_per_epoch();
   void settle_model();
   void settle_batch();
   void settle_evaluation();
   void settle_nvme();
 
   std::vector<Setting> settings_;  // parallel to option_table()
+  std::vector<TimesPerEpoch> times_per_epoch_;
   std::vector<std::string> notes_;
 };
 
@@ -105,5 +121,8 @@ std::string format_lines();
  * readable, not TOML, another table, an unknown key, a key given twice (also by alias), a value of
  * the wrong type or range. */
 PresetHead read_toml_file(Config& config, const std::filesystem::path& file, Source source);
+
+/** A file of settings that a user names: TOML as above, or a YAML recipe (recipes/recipe.h). */
+PresetHead read_config_file(Config& config, const std::filesystem::path& file);
 
 }  // namespace ferry::config

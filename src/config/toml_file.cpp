@@ -12,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/base/version.h"
 #include "src/config/config.h"
+#include "src/config/recipes/recipe.h"
 #include "src/files/plain_file.h"
 
 namespace ferry::config {
@@ -31,7 +32,7 @@ std::string read_text(const std::filesystem::path& file) {
   const auto refuse = [&](std::string_view why) {
     throw Error(Fault::usage, "config.file",
                 fmt::format("cannot read '{}': {}", file.string(), why),
-                "--config takes a TOML file, --preset a name from ferry presets ls");
+                "--config takes a TOML or YAML file, --preset a name from ferry presets ls");
   };
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
@@ -85,10 +86,6 @@ std::optional<std::pair<Value, std::string>> value_of(const toml::node& node) {
   if (auto boolean = node.as_boolean())
     return std::pair{Value(boolean->get()), fmt::format("{}", boolean->get())};
   return std::nullopt;
-}
-
-bool is_yaml(const std::filesystem::path& file) {
-  return file.extension() == ".yaml" || file.extension() == ".yml";
 }
 
 /** The place after a text that begins at a quote, or at three of them. */
@@ -223,8 +220,7 @@ PresetHead read_toml_file(Config& config, const std::filesystem::path& file, Sou
     throw Error(
         Fault::usage, "config.file",
         fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()),
-        is_yaml(file) ? "YAML is not read: write key = value, a setting a line (TOML)"
-                      : "text needs quotes, as in dataset = \"train.tsv\"");
+        "text needs quotes, as in dataset = \"train.tsv\"");
   }
 
   check_format(table, file);
@@ -244,7 +240,9 @@ PresetHead read_toml_file(Config& config, const std::filesystem::path& file, Sou
     if (node.is_table())
       throw Error(Fault::usage, "config.file", fmt::format("table [{}] ({})", key.str(), where),
                   "settings stand at the top level, without tables");
-    if (match.option) {
+    const bool denies = match.alias && !match.alias->means_value.empty() && node.is_boolean() &&
+                        !node.as_boolean()->get();  // fp16 = false
+    if (match.option && !denies) {
       auto [entry, is_new] = given.emplace(match.option->key, where);
       if (!is_new)
         throw Error(
@@ -260,6 +258,27 @@ PresetHead read_toml_file(Config& config, const std::filesystem::path& file, Sou
     config.set(key.str(), value->first, value->second, {source, where});
   }
   return head;
+}
+
+PresetHead read_config_file(Config& config, const std::filesystem::path& file) {
+  if (is_yaml(file)) {
+    read_recipe(config, read_text(file), file);
+    return {};
+  }
+  if (file.extension() == ".json") {
+    const std::string text = read_text(file);
+    const bool is_deepspeed = text.find("zero_optimization") != std::string::npos;
+    throw Error(Fault::usage, "config.file",
+                is_deepspeed
+                    ? fmt::format("'{}' is a configuration of DeepSpeed", file.string())
+                    : fmt::format("'{}' is JSON, which is no form of settings here", file.string()),
+                is_deepspeed ? "leave it out: Ferry offloads by itself, and gpu_memory and "
+                               "host_memory say how much it may take"
+                             : "write a line for each setting: key = value in a .toml file, or "
+                               "key: value in a .yaml file; a model's config.json goes to "
+                               "--from-config");
+  }
+  return read_toml_file(config, file, Source::file);
 }
 
 }  // namespace ferry::config

@@ -190,7 +190,7 @@ TEST_F(Ferry, BecomesTheTrainerWithTheSameWords) {
     EXPECT_EQ(outcome.out, expected);
     EXPECT_EQ(outcome.exit_code, 6) << "the trainer's own exit code";
   }
-  EXPECT_CONTAINS(with_trainer(words[0]).err, "using learning_rate (from lr=3e-5)");
+  EXPECT_CONTAINS(with_trainer(words[0]).err, "using learning_rate = 3e-05 (from lr=3e-5)");
 }
 
 TEST_F(Ferry, SaysWhenThereIsNoTrainer) {

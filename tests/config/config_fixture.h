@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -58,6 +59,12 @@ std::string usage_error(Action action, Fault fault = Fault::usage) {
 
 inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+/** One of the notes holds this. */
+inline bool says(const CommandLine& command, std::string_view part) {
+  return std::ranges::any_of(command.notes,
+                             [&](const std::string& note) { return contains(note, part); });
 }
 
 }  // namespace ferry::config

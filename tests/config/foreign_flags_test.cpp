@@ -14,12 +14,19 @@ namespace {
 std::string example_of(std::string_view pattern) {
   std::string name(pattern);
   if (name.ends_with('*')) name.back() = 'x';
+  if (name.starts_with('*')) name.front() = 'x';
   return name;
 }
 
 std::string value_for(const ForeignFlag& flag) {
-  if (!flag.harmless.empty()) return std::string(flag.harmless);
+  if (flag.is_refused) return "4";
+  if (!flag.harmless.empty()) return example_of(flag.harmless.front());
   return flag.is_boolean ? "false" : "4";
+}
+
+/** The flag stands for an option, for some value at least. */
+bool is_translated(const ForeignFlag& flag) {
+  return !flag.meanings.empty() || !flag.steps_key.empty();
 }
 
 TEST(ForeignFlags, AreNoOptionsAndStandOnce) {
@@ -41,11 +48,14 @@ TEST(ForeignFlags, AreNoOptionsAndStandOnce) {
 TEST(ForeignFlags, ChangeNothingAndAreSaidOrAreRefused) {
   const std::string defaults = parse("train", {}).config.to_toml();
   for (const ForeignFlag& flag : foreign_flags()) {
+    if (is_translated(flag)) continue;
     for (const std::string_view pattern : flag.names) {
       const std::string name = example_of(pattern), value = value_for(flag);
       std::vector<std::vector<std::string>> forms = {
           {"--" + name, value}, {"--" + name + "=" + value}, {name + "=" + value}};
-      if (flag.is_boolean && flag.harmless != "false") forms.push_back({"--" + name});
+      const bool is_harmless_alone =
+          flag.harmless.empty() || std::ranges::find(flag.harmless, "true") != flag.harmless.end();
+      if (flag.is_boolean && is_harmless_alone) forms.push_back({"--" + name});
       for (const std::vector<std::string>& form : forms) {
         if (flag.is_refused) {
           EXPECT_CONTAINS(usage_error([&] { parse("train", form); }), flag.reason);
@@ -57,8 +67,12 @@ TEST(ForeignFlags, ChangeNothingAndAreSaidOrAreRefused) {
         EXPECT_CONTAINS(command.notes[0], name);
         EXPECT_CONTAINS(command.notes[0], flag.reason);
       }
-      if (flag.harmless.empty()) continue;
-      const std::string other = flag.harmless == "true" ? "false" : "true";
+      if (flag.is_refused) {
+        for (const char* off : {"false", "null", "0"})
+          EXPECT_EQ(parse("train", {name + "=" + off}).config.to_toml(), defaults) << name;
+      }
+      if (flag.harmless.empty() || flag.is_refused) continue;
+      const std::string other = flag.harmless.front() == "true" ? "false" : "true";
       EXPECT_CONTAINS(usage_error([&] { parse("train", {"--" + name + "=" + other}); }),
                       flag.reason);
     }
@@ -72,6 +86,153 @@ TEST(ForeignFlags, InAFileAreSaidWithTheirLine) {
   EXPECT_CONTAINS(command.notes.at(0), "do_train (" + file + ":2) changes nothing");
   const auto lora = directory.write("l.toml", "lora_r = 8\n").string();
   EXPECT_CONTAINS(usage_error([&] { parse("train", {"--config", lora}); }), "all weights");
+}
+
+/** The nearest name would lead astray: each of these is known, and no option is guessed for it. */
+TEST(ForeignFlags, NamesOfOtherTrainersAreNeverTakenForMisspeltOptions) {
+  for (const char* name : {"use_unsloth",
+                           "completion_only_loss",
+                           "assistant_only_loss",
+                           "train_on_inputs",
+                           "low_cpu_mem_usage",
+                           "chat_template",
+                           "rope_scaling",
+                           "resize_vocab",
+                           "use_badam",
+                           "dpo",
+                           "mix_strategy",
+                           "streaming",
+                           "rl",
+                           "type",
+                           "tokens",
+                           "datasets",
+                           "adapter",
+                           "template",
+                           "special_tokens",
+                           "plugins",
+                           "stage",
+                           "pure_bf16",
+                           "mask_history",
+                           "roles_to_train",
+
+                           "pad_to_sequence_len",
+                           "dataset_prepared_path"}) {
+    std::string message;
+    try {
+      for (const std::string& note : parse("train", {std::string("--") + name, "yes"}).notes)
+        message += note;
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    EXPECT_FALSE(contains(message, "did you mean")) << message;
+    EXPECT_FALSE(contains(message, "unknown option")) << message;
+  }
+}
+
+TEST(ForeignFlags, LengthsOfOtherTrainersAreTheLongestText) {
+  for (const char* name : {"block_size", "model_max_length", "sequence_len", "cutoff_len"}) {
+    const CommandLine command = parse("train", {std::string("--") + name, "128"});
+    EXPECT_EQ(command.config.integer("max_length"), 128) << name;
+    EXPECT_EQ(command.config.integer("train_batch_size"), 32) << name;
+    EXPECT_TRUE(says(command, "using max_length = 128 (from --"));
+  }
+}
+
+TEST(ForeignFlags, ALoRAFlagNamesWhatIsThereInPlaceOfIt) {
+  for (const char* name : {"--lora_r", "--load_in_4bit", "--adapter"}) {
+    const std::string message = usage_error([&] { parse("train", {name, "8"}); });
+    EXPECT_CONTAINS(message, "trains all weights");
+    EXPECT_CONTAINS(message, "adamw_8bit");
+    EXPECT_FALSE(contains(message, "BERT"));
+  }
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--template", "llama3"});
+                  }),
+                  "prompt and completion");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--rl", "dpo"});
+                  }),
+                  "--text-pair-column chosen");
+  EXPECT_EQ(parse("train", {"--load_in_4bit", "False"}).notes.size(), 1u);
+}
+
+TEST(ForeignFlags, AStageIsATask) {
+  EXPECT_EQ(parse("train", {"--stage", "pt"}).config.text("task"), "causal-lm");
+  EXPECT_EQ(parse("train", {"--stage=sft"}).config.text("task"), "causal-lm");
+  EXPECT_EQ(parse("train", {"--task", "mlm", "--stage", "sft"}).config.text("task"), "mlm");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--stage", "dpo"}); }), "preferences");
+}
+
+TEST(ForeignFlags, NothingMeansNoRunAndNoData) {
+  for (const char* none : {"null", "None", "false"}) {
+    const CommandLine command = parse("train", {std::string("--resume_from_checkpoint=") + none});
+    EXPECT_EQ(command.config.text("resume_from_checkpoint"), "") << none;
+    EXPECT_TRUE(says(command, "means none"));
+  }
+  EXPECT_EQ(parse("train", {"--eval_dataset", "null"}).config.text("eval_dataset"), "");
+}
+
+TEST(ForeignFlags, OtherOptimizersAreTakenWhereTheyAreTheSameAndElseNamed) {
+  const CommandLine paged = parse("train", {"--optim", "paged_adamw_8bit"});
+  EXPECT_EQ(paged.config.text("optim"), "adamw_8bit");
+  EXPECT_TRUE(says(paged, "keeps states in host memory"));
+  for (const char* name : {"adafactor", "lion", "galore_adamw"})
+    EXPECT_CONTAINS(usage_error([&] {
+                      parse("train", {"--optim", name});
+                    }),
+                    "adamw_8bit is the nearest");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--optim", "adamw_8bits"});
+                  }),
+                  "did you mean 'adamw_8bit'?");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--optim", "zzzz"}); }), "paged_adamw");
+}
+
+TEST(ForeignFlags, TasksOfOtherTrainersAreTakenOrNamed) {
+  for (const char* name : {"text-generation", "sft", "clm"})
+    EXPECT_EQ(parse("train", {"--task", name}).config.text("task"), "causal-lm") << name;
+  for (const char* name : {"chat", "dpo", "translation"})
+    EXPECT_CONTAINS(usage_error([&] {
+                      parse("train", {"--task", name});
+                    }),
+                    "task = causal-lm is the nearest");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--task", "xyz"}); }), "ner");
+}
+
+TEST(ForeignFlags, AnAutomaticTypeIsFerrysOwn) {
+  EXPECT_EQ(parse("train", {"--bf16", "auto"}).config.text("dtype"), "auto");
+  EXPECT_EQ(parse("train", {"--bf16", "true"}).config.text("dtype"), "bf16");
+}
+
+TEST(ForeignFlags, TimesInAnEpochBecomeShares) {
+  const CommandLine command = parse("train", {"--saves_per_epoch", "4", "--epochs", "3"});
+  EXPECT_NEAR(std::get<double>(command.config.value("save_steps")), 1.0 / 12, 1e-9);
+  EXPECT_EQ(command.config.text("save_strategy"), "steps");
+  const CommandLine once = parse("train", {"--evals_per_epoch", "1", "--saves_per_epoch", "null"});
+  EXPECT_EQ(once.config.text("eval_strategy"), "epoch");
+  EXPECT_TRUE(once.config.is_auto("save_steps"));
+  EXPECT_EQ(parse("train", {"--evals_per_epoch", "0"}).config.to_toml(),
+            parse("train", {}).config.to_toml());
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--saves_per_epoch", "2", "--save_steps", "10"});
+                  }),
+                  "both saves_per_epoch");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--saves_per_epoch", "often"});
+                  }),
+                  "whole number");
+}
+
+TEST(ForeignFlags, ACosineWithALowestRateHasItsName) {
+  const CommandLine command =
+      parse("train", {"--lr_scheduler", "cosine", "--cosine_min_lr_ratio", "0.1"});
+  EXPECT_EQ(command.config.text("lr_scheduler_type"), "cosine_with_min_lr");
+  EXPECT_EQ(command.config.number("min_lr_rate"), 0.1);
+}
+
+TEST(ForeignFlags, ANumberOfHeldOutSamplesIsNamed) {
+  EXPECT_EQ(parse("train", {"--val_set_size", "0.05"}).config.number("eval_fraction"), 0.05);
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--val_size", "500"}); }), "share of the data");
 }
 
 /** A hint that names another option would change the training of who follows it. */

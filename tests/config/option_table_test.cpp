@@ -246,11 +246,15 @@ TEST_P(EveryOption, OtherNamesOfChoicesMeanThem) {
   const Option& option = GetParam();
   const std::string key(option.key);
   for (const auto& [typed, choice, said] : option.choice_aliases) {
-    EXPECT_NE(std::ranges::find(option.choices, choice), option.choices.end()) << typed;
     EXPECT_EQ(std::ranges::find(option.choices, typed), option.choices.end()) << typed;
+    const std::string word = "--" + dashed(key) + "=" + dashed(std::string(typed));
+    if (choice.empty()) {
+      EXPECT_CONTAINS(usage_error([&] { parse(verb_for(option), {word}); }), said);
+      continue;
+    }
+    EXPECT_NE(std::ranges::find(option.choices, choice), option.choices.end()) << typed;
     const Value means = Value(std::string(choice));
-    const CommandLine flag =
-        parse(verb_for(option), {"--" + dashed(key) + "=" + dashed(std::string(typed))});
+    const CommandLine flag = parse(verb_for(option), {word});
     EXPECT_EQ(flag.config.value(key), means) << typed;
     TemporaryDirectory directory;
     const auto file = directory.write("c.toml", in_toml(option, std::string(typed)));
@@ -270,10 +274,8 @@ TEST_P(EveryOption, AliasesSetIt) {
     EXPECT_EQ(by_flag.config.value(option.key), value_from_text(option, means)) << name;
     EXPECT_EQ(by_flag.notes.empty(), alias.is_silent) << name;
     if (!alias.is_silent) {
-      EXPECT_EQ(by_flag.notes.front(),
-                "using " + std::string(option.key) +
-                    (alias.means_value.empty() ? "" : " = " + std::string(alias.means_value)) +
-                    " (from --" + dashed(name) + ")");
+      EXPECT_CONTAINS(by_flag.notes.front(), "using " + std::string(option.key) + " = ");
+      EXPECT_CONTAINS(by_flag.notes.front(), " (from --" + dashed(name) + ")");
     }
     TemporaryDirectory directory;
     const bool is_bare = !alias.means_value.empty();

@@ -52,7 +52,7 @@ QString write_settings_file(const fs::path& file,
 
 config::Config read_settings_file(const fs::path& file) {
   config::Config settings;
-  read_toml_file(settings, file, config::Source::file);
+  read_config_file(settings, file);
   return settings;
 }
 

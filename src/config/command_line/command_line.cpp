@@ -116,16 +116,22 @@ class Reader {
     return !verb_.takes_words && !next.starts_with("-") && next.find('=') == std::string::npos;
   }
 
-  /** A flag of another trainer: refused at once, before its values are taken for stray words. */
+  /** A flag of another trainer: refused at once, before its values are taken for stray words,
+   * unless the next word switches it off (--load_in_4bit false). */
   void read_foreign(const ForeignFlag& foreign,
                     const std::string& name,
                     const std::string& flag,
                     const std::string& argument,
                     size_t equals) {
-    if (foreign.is_refused) accept_foreign_flag(foreign, flag, {}, flag);
+    const bool has_next = at_ + 1 < arguments_.size() && !arguments_[at_ + 1].starts_with("--");
     const bool stands_alone =
-        foreign.is_boolean && equals == std::string::npos && !has_boolean_next();
-    assignments.push_back({name, stands_alone ? "true" : value_of(flag, argument, equals), flag});
+        equals == std::string::npos && (foreign.is_boolean ? !has_boolean_next() : !has_next);
+    if (foreign.is_refused && stands_alone) accept_foreign_flag(foreign, flag, "true", flag);
+    const std::string value =
+        stands_alone && foreign.is_boolean ? "true" : value_of(flag, argument, equals);
+    if (foreign.is_refused && !meaning_of(foreign, value))
+      accept_foreign_flag(foreign, flag, value, flag);
+    assignments.push_back({name, value, flag});
   }
 
   std::string value_of(const std::string& flag, const std::string& argument, size_t equals) {
@@ -166,6 +172,14 @@ class Reader {
   }
 
   void read_word(const std::string& argument) {
+    if (!only_words_ && (verb_.mask & kTraining) != 0 && names_config_file(argument)) {
+      if (!config_file.empty())
+        throw Error(Fault::usage, "cli.argument",
+                    fmt::format("'{}' and '{}' are both files of settings", config_file, argument),
+                    "give one");
+      config_file = argument;
+      return;
+    }
     if (!verb_.takes_words)
       throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
                   hint_of_word(argument));
@@ -177,11 +191,20 @@ class Reader {
     command_.words.push_back(argument);
   }
 
+  /** A file of settings that is there: `ferry train recipe.yaml` is --config recipe.yaml. */
+  static bool names_config_file(const std::string& word) {
+    std::error_code error;
+    const std::filesystem::path path(word);
+    const std::string ending = path.extension().string();
+    return (ending == ".toml" || ending == ".yaml" || ending == ".yml") &&
+           std::filesystem::is_regular_file(path, error);
+  }
+
   /** A file of data that is there: nobody means its name as a text. */
   static bool names_data_file(const std::string& word) {
-    constexpr std::string_view kEndings[] = {".csv",   ".tsv",     ".tab",   ".jsonl",   ".ndjson",
-                                             ".json",  ".parquet", ".arrow", ".feather", ".txt",
-                                             ".conll", ".bio",     ".iob",   ".iob2"};
+    constexpr std::string_view kEndings[] = {
+        ".csv",     ".tsv", ".tab",  ".jsonl", ".ndjson", ".json", ".parquet", ".arrow",
+        ".feather", ".txt", ".text", ".md",    ".conll",  ".bio",  ".iob",     ".iob2"};
     std::error_code error;
     const std::filesystem::path path(word);
     return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings) &&
@@ -196,8 +219,10 @@ class Reader {
       return std::ranges::find(endings, ending) != endings.end();
     };
     std::error_code error;
-    if (is_one_of({".toml", ".yaml", ".yml"})) return fmt::format("use --config {}", word);
-    if (is_one_of({".csv", ".tsv", ".jsonl", ".json", ".conll", ".txt"}))
+    if (is_one_of({".toml", ".yaml", ".yml"}))
+      return fmt::format("use --config {}, and check that the file is there", word);
+    if (is_one_of(
+            {".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow", ".conll", ".txt", ".md"}))
       return fmt::format("use --dataset {}", word);
     if (std::filesystem::exists(path / "config.json", error) ||
         std::filesystem::exists(path / "config.toml", error))
@@ -263,16 +288,6 @@ void read_environment(CommandLine& command, const Environment& environment) {
     command.notes.push_back(
         fmt::format("{} is no option and was ignored - did you mean FERRY_{}?", name, nearest));
   }
-}
-
-/** Text where JSON was asked for would end in somebody's parser. */
-void check_json(const CommandLine& command) {
-  if (!command.wants_json || command.verb->prints_json || command.wants_dry_run) return;
-  throw Error(
-      Fault::usage, "cli.option",
-      fmt::format("'--json' does nothing in ferry {}: it prints no JSON", command.verb->name),
-      command.verb->takes_dry_run ? "leave it out; with --dry-run it gives the settings"
-                                  : "leave it out");
 }
 
 /** config.toml of the run that is resumed: below everything else that the user gives. */
@@ -371,7 +386,7 @@ void read_sources(CommandLine& command,
     take_back_trace(command);
   }
   if (!reader.config_file.empty()) {
-    const PresetHead head = read_toml_file(command.config, reader.config_file, Source::file);
+    const PresetHead head = read_config_file(command.config, reader.config_file);
     if (!head.is_empty()) command.head = head;
   }
   read_environment(command, environment);
@@ -432,7 +447,6 @@ CommandLine parse_command_line(std::string_view verb_name,
 
   Reader reader(*command.verb, arguments, command);
   reader.read();
-  check_json(command);
   read_sources(command, reader, environment, {});
   // Whoever says it, the run's own settings come in below.
   if (const std::string resumed = command.config.text("resume_from_checkpoint"); !resumed.empty()) {

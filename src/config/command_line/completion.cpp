@@ -58,10 +58,7 @@ CompletedProgram completed_settings() {
     program.verbs.push_back({std::string(verb.name), std::string(verb.summary)});
   program.flags = {
       switch_flag("help", verbs_where(all), "What the verb does, and its options"),
-      switch_flag("json", verbs_where([](const Verb& verb) {
-                    return verb.prints_json || verb.takes_dry_run;
-                  }),
-                  "Results as JSON"),
+      switch_flag("json", verbs_where(all), "Results as JSON"),
       switch_flag("dry-run", verbs_where([](const Verb& verb) { return verb.takes_dry_run; }),
                   "Print every setting and where it comes from, and stop"),
       switch_flag("verbose", verbs_where([](const Verb& verb) { return verb.takes_verbose; }),

@@ -3,29 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "src/base/error.h"
+#include "src/config/command_line/recipe_flags.h"
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"
 
 namespace ferry::config {
 namespace {
 
-constexpr std::string_view kAllWeights =
-    "Ferry trains all weights of BERT models in this version: there is no LoRA, no quantised "
-    "training and no chat fine-tuning (SFT, DPO)";
-constexpr std::string_view kNoHub = "nothing is fetched from a hub or sent to one";
-constexpr std::string_view kOneGpu = "this version trains on one GPU";
+constexpr std::string_view kNoHub = "nothing is sent to a hub";
 constexpr std::string_view kNoPadding =
     "micro-batches hold no padding, so there is none to make or to save";
 constexpr std::string_view kOneProcess = "texts are read and tokenized once, before the first step";
-constexpr std::string_view kOwnKernels = "Ferry chooses its kernels itself";
+constexpr std::string_view kDataFiles =
+    "give a folder or a .csv, .tsv, .json, .jsonl, .parquet, .arrow or .txt file with --dataset";
 
 std::vector<ForeignFlag> harmless_flags() {
   return {
       {.names = {"do_train"},
        .is_boolean = true,
-       .harmless = "true",
+       .harmless = {"true"},
        .reason = "`ferry train` trains; `ferry eval` and `ferry predict` do the rest"},
       {.names = {"do_eval"},
        .is_boolean = true,
@@ -46,10 +45,10 @@ std::vector<ForeignFlag> harmless_flags() {
        .reason = "an evaluation writes its predictions to a file as they come"},
       {.names = {"eval_on_start"},
        .is_boolean = true,
-       .harmless = "false",
+       .harmless = {"false"},
        .reason = "eval_strategy and eval_steps say when a run evaluates"},
       {.names = {"train_sampling_strategy"},
-       .harmless = "random",
+       .harmless = {"random"},
        .reason = "each epoch takes the texts in an order drawn from data_seed"},
       {.names = {"dataloader_num_workers", "dataloader_prefetch_factor",
                  "preprocessing_num_workers", "dataloader_multiprocessing_context"},
@@ -60,26 +59,26 @@ std::vector<ForeignFlag> harmless_flags() {
        .reason = kOneProcess},
       {.names = {"dataloader_drop_last"},
        .is_boolean = true,
-       .harmless = "false",
+       .harmless = {"false"},
        .reason = "the last step of an epoch takes the samples that are left"},
       {.names = {"group_by_length", "pad_to_max_length"}, .is_boolean = true, .reason = kNoPadding},
       {.names = {"length_column_name", "pad_to_multiple_of"}, .reason = kNoPadding},
       {.names = {"label_all_tokens"},
        .is_boolean = true,
-       .harmless = "false",
+       .harmless = {"false"},
        .reason = "the first token of a word has its tag, the others have no loss"},
       {.names = {"return_entity_level_metrics"},
        .is_boolean = true,
-       .harmless = "false",
+       .harmless = {"false"},
        .reason = "the scores are those of all entities together"},
       {.names = {"version_2_with_negative"},
        .is_boolean = true,
        .reason = "the data shows whether questions may have no answer"},
       {.names = {"n_best_size"},
-       .harmless = "20",
+       .harmless = {"20"},
        .reason = "the 20 best starts, ends and answers are compared"},
       {.names = {"null_score_diff_threshold"},
-       .harmless = "0",
+       .harmless = {"0"},
        .reason = "no answer is given where it is likelier than the best one"},
       {.names = {"remove_unused_columns"},
        .is_boolean = true,
@@ -92,7 +91,8 @@ std::vector<ForeignFlag> harmless_flags() {
        .reason = "evaluation computes in dtype, as training does"},
       {.names = {"half_precision_backend", "fp16_backend", "fp16_opt_level", "flash_attn",
                  "attn_implementation", "torch_compile_backend", "torch_compile_mode",
-                 "torch_empty_cache_steps", "gradient_checkpointing_kwargs", "liger_kernel_config"},
+                 "torch_empty_cache_steps", "gradient_checkpointing_kwargs", "liger_kernel_config",
+                 "torch_compile_options"},
        .reason = kOwnKernels},
       {.names = {"torch_compile", "use_liger_kernel", "use_ipex", "jit_mode_eval", "use_cache"},
        .is_boolean = true,
@@ -115,7 +115,7 @@ std::vector<ForeignFlag> harmless_flags() {
        .reason = "curves go to tensorboard/ and metrics.jsonl"},
       {.names = {"save_safetensors"},
        .is_boolean = true,
-       .harmless = "true",
+       .harmless = {"true"},
        .reason = "weights are written as safetensors"},
       {.names = {"enable_jit_checkpoint"},
        .is_boolean = true,
@@ -125,16 +125,18 @@ std::vector<ForeignFlag> harmless_flags() {
        .reason = "a checkpoint has all that a resume with the same bits needs"},
       {.names = {"restore_callback_states_from_checkpoint", "ignore_data_skip"},
        .is_boolean = true,
-       .harmless = "false",
+       .harmless = {"false"},
        .reason = "a resumed run goes on with the sample it had come to"},
       {.names = {"push_to_hub", "hub_always_push"},
        .is_boolean = true,
-       .harmless = "false",
+       .harmless = {"false"},
        .reason = "nothing is sent to a hub; `hf upload NAME RUN/final` does"},
-      {.names = {"hub_*", "cache_dir", "token", "use_auth_token", "hf_hub_token"},
-       .reason = kNoHub},
+      {.names = {"hub_*"}, .reason = kNoHub},
+      {.names = {"cache_dir", "token", "use_auth_token", "hf_hub_token", "hf_use_auth_token",
+                 "ms_hub_token", "om_hub_token"},
+       .reason = "a login and the cache are those of Hugging Face's tools: HF_TOKEN, HF_HOME"},
       {.names = {"model_revision"},
-       .harmless = "main",
+       .harmless = {"main"},
        .reason = "nothing is fetched; give the directory of that revision with --model"},
       {.names = {"trust_remote_code"},
        .is_boolean = true,
@@ -145,35 +147,11 @@ std::vector<ForeignFlag> harmless_flags() {
       {.names = {"ignore_mismatched_sizes"},
        .is_boolean = true,
        .reason = "a head for other labels is initialised anew, and said"},
-      {.names = {"finetuning_type"}, .harmless = "full", .reason = kAllWeights},
   };
 }
 
 std::vector<ForeignFlag> refused_flags() {
   return {
-      {.names = {"lora_*",
-                 "use_lora",
-                 "use_peft",
-                 "peft_*",
-                 "use_dora",
-                 "use_rslora",
-                 "additional_target",
-                 "adapter_name_or_path",
-                 "load_in_4bit",
-                 "load_in_8bit",
-                 "quantization_bit",
-                 "quantization_method",
-                 "double_quantization",
-                 "bnb_4bit_*",
-                 "qlora",
-                 "galore_*",
-                 "use_galore",
-                 "freeze_trainable_layers",
-                 "stage",
-                 "template",
-                 "pref_beta"},
-       .is_refused = true,
-       .reason = kAllWeights},
       {.names = {"deepspeed", "fsdp", "fsdp_config", "accelerator_config", "parallelism_config"},
        .is_refused = true,
        .reason = "Ferry offloads by itself: leave it out; gpu_memory and host_memory say how much "
@@ -181,16 +159,26 @@ std::vector<ForeignFlag> refused_flags() {
       {.names = {"max_predict_samples"},
        .is_refused = true,
        .reason = "make a shorter file, for example with head, and give it with --dataset"},
-      {.names = {"task_name", "dataset_config_name", "dataset_dir", "dataset_split", "streaming"},
+      {.names = {"task_name", "dataset_config_name", "dataset_config", "dataset_dir", "data_dir",
+                 "data_files", "dataset_split"},
        .is_refused = true,
-       .reason = "give a folder or a .csv, .tsv or .jsonl file with --dataset"},
-      {.names = {"model_type", "config_overrides"},
+       .reason = kDataFiles},
+      {.names = {"streaming", "dataset_streaming"},
+       .is_refused = true,
+       .reason = "leave it out: tokens are kept in a file, so texts need not fit into memory"},
+      {.names = {"model_type"},
+       .is_refused = true,
+       .harmless = {"*forcausallm", "automodel*"},
+       .reason = "config.json names the model's family; for another one --from-config takes a "
+                 "config.json with its model_type and sizes"},
+      {.names = {"config_overrides"},
        .is_refused = true,
        .reason = "--from-config takes a config.json: set model_type and sizes in it"},
       {.names = {"lr_scheduler_kwargs"},
        .is_refused = true,
+       .harmless = {"{}"},
        .reason = "use min_lr_rate, lr_num_cycles, lr_power, lr_gamma or lr_decay_steps"},
-      {.names = {"optim_args", "optim_target_modules", "adafactor"},
+      {.names = {"optim_args", "optim_target_modules", "adafactor", "adam_beta3", "adam_epsilon2"},
        .is_refused = true,
        .reason = "optim is adamw, adamw_bf16 or adamw_8bit; adam_beta1, adam_beta2, adam_epsilon "
                  "and weight_decay are its settings"},
@@ -207,9 +195,30 @@ std::vector<ForeignFlag> refused_flags() {
   };
 }
 
+/** A pattern may leave its beginning or its end open: "hub_*", "*forcausallm". */
 bool is_named(std::string_view pattern, std::string_view name) {
-  if (!pattern.ends_with('*')) return pattern == name;
-  return name.starts_with(pattern.substr(0, pattern.size() - 1));
+  if (pattern.starts_with('*')) return name.ends_with(pattern.substr(1));
+  if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
+  return pattern == name;
+}
+
+std::optional<double> number_of(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
+  return number;
+}
+
+bool is_value(std::string_view pattern, const std::string& value) {
+  if (is_named(pattern, value)) return true;
+  const auto wanted = number_of(pattern), given = number_of(value);
+  return wanted && wanted == given;
+}
+
+/** A value that asks for nothing. */
+bool is_off(std::string_view value) {
+  const auto truth = parse_boolean(value);
+  return is_null(value) || truth == false || number_of(value) == 0.0;
 }
 
 }  // namespace
@@ -217,7 +226,8 @@ bool is_named(std::string_view pattern, std::string_view name) {
 const std::vector<ForeignFlag>& foreign_flags() {
   static const std::vector<ForeignFlag> table = [] {
     std::vector<ForeignFlag> all = harmless_flags();
-    std::ranges::move(refused_flags(), std::back_inserter(all));
+    for (const auto& part : {refused_flags, recipe_flags})
+      std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();
   return table;
@@ -233,21 +243,39 @@ const ForeignFlag* find_foreign_flag(std::string_view name) {
   return nullptr;
 }
 
+bool is_null(std::string_view value) {
+  const std::string word = normalized_name(value);
+  return word.empty() || word == "null" || word == "none" || word == "~";
+}
+
+const ForeignMeaning* meaning_of(const ForeignFlag& flag, std::string_view value) {
+  const std::string word = normalized_name(value);
+  for (const ForeignMeaning& meaning : flag.meanings)
+    if (is_value(meaning.value, word)) return &meaning;
+  return nullptr;
+}
+
 std::string accept_foreign_flag(const ForeignFlag& flag,
                                 std::string_view written,
                                 std::string_view value,
                                 std::string_view where) {
   const std::string place = where == written ? "" : fmt::format(" ({})", where);
-  if (flag.is_refused)
-    throw Error(Fault::usage, "config.option", fmt::format("there is no {}{}", written, place),
-                flag.reason);
   const auto truth = parse_boolean(value);
   const std::string_view means = flag.is_boolean && truth ? (*truth ? "true" : "false") : value;
-  if (flag.is_boolean && !truth)
+  const std::string word = normalized_name(means);
+  const auto is_harmless = [&] {
+    return std::ranges::any_of(flag.harmless,
+                               [&](std::string_view other) { return is_value(other, word); });
+  };
+  if (flag.is_refused && !is_off(value) && !is_harmless())
+    throw Error(Fault::usage, "config.option", fmt::format("there is no {}{}", written, place),
+                flag.reason);
+  const bool is_nothing = is_null(value) || word == "auto";
+  if (!flag.is_refused && flag.is_boolean && !truth && !is_nothing && !is_harmless())
     throw Error(Fault::usage, "config.value",
                 fmt::format("{} = {}{}, expected true or false", written, value, place),
                 "leave it out: it changes nothing");
-  if (!flag.harmless.empty() && normalized_name(means) != flag.harmless)
+  if (!flag.is_refused && !flag.harmless.empty() && !is_nothing && !is_harmless())
     throw Error(Fault::usage, "config.option",
                 fmt::format("there is no {} = {}{}", written, means, place), flag.reason);
   return fmt::format("{}{} changes nothing: {}", written, place, flag.reason);

@@ -111,12 +111,17 @@ std::string help_text(const Verb& verb, int width) {
 
   text += "\nGeneral\n";
   text += entry("--preset NAME", "Settings that belong together, see ferry presets ls.", columns);
-  text +=
-      entry("--config FILE",
-            "Settings from a TOML file of key = value lines; stronger than the preset.", columns);
-  if (verb.prints_json)
-    text += entry("--json", "Results as JSON on standard output; talk goes to standard error.",
-                  columns);
+  text += entry("--config FILE",
+                "Settings from a TOML file of key = value lines, or a YAML recipe; stronger than "
+                "the preset.",
+                columns);
+  text += entry("--json",
+                verb.name == "train"
+                    ? "A line of JSON for each event (start, plan, progress, evaluation, end) on "
+                      "standard output; talk goes to standard error."
+                    : "Results as JSON on standard output, errors too; talk goes to standard "
+                      "error.",
+                columns);
   if (verb.takes_dry_run)
     text += entry("--dry-run",
                   "Print every setting and where it comes from (with --json as JSON), check model, "

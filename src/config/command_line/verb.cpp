@@ -14,7 +14,6 @@ const std::vector<Verb>& verb_table() {
                   "What does not fit the GPU streams from host memory.",
        .required = {"model_name_or_path", "dataset"},
        .takes_dry_run = true,
-       .prints_json = false,
        .examples =
            {"ferry train --preset minilm-classify --dataset news/",
             "ferry train --model bert-base/ --dataset train.tsv --eval-dataset dev.tsv lr=3e-5",
@@ -24,7 +23,10 @@ const std::vector<Verb>& verb_table() {
        .mask = kEval,
        .summary = "measure a trained model on labelled data",
        .usage = "--model DIR --dataset DIR_OR_FILE [key=value ...]",
-       .details = "Prints loss, accuracy and the confusion matrix of a trained classifier.",
+       .details =
+           "Prints the loss, and what the model's task is measured by: accuracy, F1 and the "
+           "confusion matrix of a classifier, F1 of entities, exact match and F1 of answers, "
+           "the perplexity of a language model.",
        .required = {"model_name_or_path", "dataset"},
        .examples = {"ferry eval --model runs/news --dataset test.tsv --json"}},
       {.name = "predict",
@@ -55,14 +57,13 @@ const std::vector<Verb>& verb_table() {
        .takes_words = true,
        .examples = {"ferry generate --model runs/story \"Once upon a time\"",
                     "ferry generate --model gpt2 --max-new-tokens 200 --top-p 0.9 < start.txt",
-                    "ferry generate --model runs/chat --dataset prompts.jsonl --json"}},
+                    "ferry generate --model runs/story --dataset prompts.jsonl --json"}},
       {.name = "export",
        .mask = kExport,
        .summary = "write a trained model as a Hugging Face directory",
        .usage = "--model RUN --output DIR",
        .details = "Copies what a run trained to a directory that transformers loads.",
        .required = {"model_name_or_path", "output_dir"},
-       .prints_json = false,
        .examples = {"ferry export --model runs/news --output news-classifier"}},
       {.name = "plan",
        .mask = kPlan,

@@ -21,7 +21,6 @@ struct Verb {
   bool takes_words = false;                // free words after the options (texts to predict)
   bool takes_dry_run = false;
   bool takes_verbose = false;
-  bool prints_json = true;  // false: --json only goes with --dry-run, where the verb takes that
   std::vector<std::string_view> examples;
 };
 

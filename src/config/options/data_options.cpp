@@ -6,6 +6,16 @@ namespace ferry::config {
 namespace {
 
 constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGroup = "Output";
+constexpr std::string_view kCompletions =
+    "in rows of prompt and completion the completion is trained on; no chat template is applied";
+constexpr std::string_view kNoChatTask =
+    "task = causal-lm is the nearest: write conversations as rows of prompt and completion, with "
+    "the chat template's text in them";
+constexpr std::string_view kNoPreferenceTask =
+    "task = causal-lm is the nearest: it learns the chosen answers with text_column = prompt and "
+    "text_pair_column = chosen";
+constexpr std::string_view kRowsTask =
+    "task = causal-lm is the nearest: a decoder learns it from rows of prompt and completion";
 
 }  // namespace
 
@@ -19,7 +29,8 @@ std::vector<Option> data_options() {
        .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "",
-       .aliases = {{"model", "", true}, {"model_name"}, {"pretrained_model_name_or_path"}},
+       .aliases =
+           {{"model", "", true}, {"model_name"}, {"base_model"}, {"pretrained_model_name_or_path"}},
        .verbs = kRunning | kExport,
        .help = "Hugging Face model directory, a run directory (its final/ is taken), or the name "
                "of a model "
@@ -58,6 +69,29 @@ std::vector<Option> data_options() {
                           {"masked-lm", "mlm"},
                           {"clm", "causal-lm"},
                           {"causal_lm", "causal-lm"},
+                          {"text-generation", "causal-lm"},
+                          {"language-modeling", "causal-lm"},
+                          {"lm", "causal-lm"},
+                          {"pretraining", "causal-lm"},
+                          {"pt", "causal-lm"},
+                          {"sft", "causal-lm", kCompletions},
+                          {"instruction-tuning", "causal-lm", kCompletions},
+                          {"fill-mask", "mlm"},
+                          {"sentiment-analysis", "classification"},
+                          {"pos", "token-classification"},
+                          {"chunking", "token-classification"},
+                          {"squad", "question-answering"},
+                          {"chat", "", kNoChatTask},
+                          {"conversational", "", kNoChatTask},
+                          {"dpo", "", kNoPreferenceTask},
+                          {"orpo", "", kNoPreferenceTask},
+                          {"kto", "", kNoPreferenceTask},
+                          {"ppo", "", kNoPreferenceTask},
+                          {"grpo", "", kNoPreferenceTask},
+                          {"summarization", "", kRowsTask},
+                          {"translation", "", kRowsTask},
+                          {"seq2seq", "", kRowsTask},
+                          {"text2text-generation", "", kRowsTask},
                           {"ner", "token-classification"},
                           {"token_classification", "token-classification"},
                           {"qa", "question-answering"},
@@ -88,8 +122,9 @@ std::vector<Option> data_options() {
        .value = "",
        .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
        .verbs = kRunning,
-       .help = "Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl, "
-               ".parquet, .arrow or .conll file; or several files of one form: a pattern "
+       .help = "Folder with one sub-folder of text files per label, or a .tsv, .csv, .json, "
+               ".jsonl, .parquet, .arrow, .conll, .txt or .md file; or several files of one form: "
+               "a pattern "
                "('data/*.jsonl'), or names with commas "
                "between them."},
       {.key = "dataset_shares",
@@ -121,7 +156,7 @@ std::vector<Option> data_options() {
        .value = "0",
        .unit = "share of dataset",
        .range = {0, 1, true},
-       .aliases = {{"val_size"}, {"test_size"}},
+       .aliases = {{"val_size"}, {"test_size"}, {"val_set_size"}, {"test_split_size"}},
        .help = "Share of dataset that is held out for evaluation, drawn by data_seed. More makes "
                "the measured "
                "accuracy surer and leaves less to learn from."},
@@ -131,7 +166,8 @@ std::vector<Option> data_options() {
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
        .value = "auto",
-       .choices = {"auto", "folder", "tsv", "csv", "jsonl", "parquet", "arrow", "conll"},
+       .choices = {"auto", "folder", "tsv", "csv", "jsonl", "parquet", "arrow", "conll", "txt"},
+       .choice_aliases = {{"json", "jsonl"}, {"text", "txt"}, {"feather", "arrow"}, {"md", "txt"}},
        .verbs = kRunning,
        .help = "Form of the data; auto goes by the directory or the file's ending."},
       {.key = "dataset_encoding",
@@ -271,8 +307,14 @@ std::vector<Option> data_options() {
        .unit = "tokens",
        .can_be_auto = true,
        .range = {3, 1048576},
-       .aliases =
-           {{"max_seq_length"}, {"max_seq_len"}, {"cutoff_len"}, {"sequence_len"}, {"seq_len"}},
+       .aliases = {{"max_seq_length"},
+                   {"max_seq_len"},
+                   {"cutoff_len"},
+                   {"sequence_len"},
+                   {"sequence_length"},
+                   {"seq_len"},
+                   {"block_size"},
+                   {"model_max_length"}},
        .verbs = kRunning,
        .help = "Longer texts are cut to this many tokens; auto is the model's limit, at most 2048. "
                "Memory and "

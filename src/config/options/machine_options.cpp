@@ -27,7 +27,12 @@ std::vector<Option> machine_options() {
        .value = "auto",
        .choices = {"auto", "fp32", "bf16", "fp16"},
        .choice_aliases = {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}},
-       .aliases = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"compute_type"}, {"torch_dtype"}},
+       .aliases = {{"bf16", "bf16"},
+                   {"fp16", "fp16"},
+                   {"bfloat16", "bf16"},
+                   {"float16", "fp16"},
+                   {"compute_type"},
+                   {"torch_dtype"}},
        .verbs = kRunning | kExport,
        .help =
            "Type the model computes in; master weights keep fp32's bits. auto: bf16 on GPUs from "
@@ -104,6 +109,7 @@ std::vector<Option> machine_options() {
        .unit = "bytes, or 11GiB",
        .can_be_auto = true,
        .range = {1048576, kMaxInteger},
+       .aliases = {{"gpu_memory_limit"}},
        .verbs = kRunning,
        .help = "GPU memory that may be taken, counted as the driver counts: other programs on the "
                "card are in it; more than the card has counts as what it has. What does not fit "
@@ -171,7 +177,8 @@ std::vector<Option> machine_options() {
        .value = "auto",
        .choices = {"auto", "keep", "selective", "recompute", "host"},
        .aliases = {{"gradient_checkpointing", "recompute"},
-                   {"enable_activation_checkpointing", "recompute"}},
+                   {"enable_activation_checkpointing", "recompute"},
+                   {"activation_checkpointing", "recompute"}},
        .help =
            "For experiments: what happens to tensors saved for the backward. keep is fastest, "
            "selective makes each layer's largest again (of BERT two fifths of them, for a tenth "
@@ -298,6 +305,7 @@ std::vector<Option> machine_options() {
        .value = "0",
        .unit = "evaluations",
        .range = {0, kMaxInteger},
+       .aliases = {{"early_stopping_steps"}},
        .help = "Stop after so many evaluations in a row without a better metric_for_best_model; 0 "
                "never does. Few save time, but a plateau may end the run."},
       {.key = "early_stopping_threshold",

@@ -38,7 +38,7 @@ std::string values_of(const Option& option) {
   if (!option.choices.empty()) {
     std::string text = fmt::format("{}", fmt::join(option.choices, ", "));
     for (const ChoiceAlias& alias : option.choice_aliases)
-      text += fmt::format(", {} (= {})", alias.typed, alias.choice);
+      if (!alias.choice.empty()) text += fmt::format(", {} (= {})", alias.typed, alias.choice);
     return cell(text);
   }
   return cell(option.unit);

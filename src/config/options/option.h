@@ -61,6 +61,7 @@ struct Range {
 
 /** Another way to write a choice, as other trainers do. */
 struct ChoiceAlias {
+  /** An empty choice: Ferry has none such, and `said` is what to take in its place. */
   std::string_view typed, choice;
   /** Not empty: it is not quite the same, and this note says why. */
   std::string_view said = {};

@@ -7,6 +7,16 @@ namespace {
 
 constexpr std::string_view kScheduleGroup = "Batch and schedule", kOptimizerGroup = "Optimizer",
                            kRegularGroup = "Regularisation";
+constexpr std::string_view kCosine =
+    "lr_scheduler_type = cosine, with warmup_steps, is the nearest";
+constexpr std::string_view kPaged =
+    "Ferry itself keeps states in host memory where the GPU has no room for them";
+constexpr std::string_view kFewBytes =
+    "optim = adamw_8bit is the nearest: AdamW with 2 bytes of states a parameter; with master = "
+    "split it takes the least memory";
+constexpr std::string_view kHalfBytes =
+    "optim = adamw_bf16 is the nearest: AdamW with 4 bytes of states a parameter";
+constexpr std::string_view kOnlyAdamW = "optim = adamw is the nearest";
 
 }  // namespace
 
@@ -122,6 +132,13 @@ std::vector<Option> training_options() {
        .value = "linear",
        .choices = {"linear", "cosine", "cosine_with_min_lr", "cosine_with_restarts", "polynomial",
                    "inverse_sqrt", "constant", "noam", "exponential", "wsd"},
+       .choice_aliases = {{"constant_with_warmup", "constant"},
+                          {"cosine_warmup_with_min_lr", "cosine_with_min_lr"},
+                          {"warmup_stable_decay", "wsd"},
+                          {"one_cycle", "", kCosine},
+                          {"rex", "", kCosine},
+                          {"greedy", "", kCosine},
+                          {"reduce_lr_on_plateau", "", kCosine}},
        .aliases = {{"lr_scheduler"}, {"lr_schedule"}},
        .help =
            "How the learning rate goes on after warm-up. linear and cosine end at zero and suit "
@@ -136,6 +153,7 @@ std::vector<Option> training_options() {
        .value = "0",
        .unit = "share of learning_rate",
        .range = {0, 1},
+       .aliases = {{"cosine_min_lr_ratio"}},
        .help = "What cosine_with_min_lr, polynomial and wsd end at. Above 0 the last steps still "
                "learn."},
       {.key = "lr_num_cycles",
@@ -202,7 +220,48 @@ std::vector<Option> training_options() {
        .choice_aliases = {{"adamw_torch", "adamw"},
                           {"adamw_torch_fused", "adamw"},
                           {"adamw_hf", "adamw"},
-                          {"adamw_bnb_8bit", "adamw_8bit"}},
+                          {"adamw_apex_fused", "adamw"},
+                          {"adamw_bnb_8bit", "adamw_8bit"},
+                          {"adamw_torch_8bit", "adamw_8bit"},
+                          {"paged_adamw", "adamw", kPaged},
+                          {"paged_adamw_32bit", "adamw", kPaged},
+                          {"paged_adamw_8bit", "adamw_8bit", kPaged},
+                          {"paged_ademamix_8bit", "", kFewBytes},
+                          {"paged_ademamix_32bit", "", kOnlyAdamW},
+                          {"paged_lion_8bit", "", kFewBytes},
+                          {"paged_lion_32bit", "", kFewBytes},
+                          {"ademamix", "", kOnlyAdamW},
+                          {"ademamix_8bit", "", kFewBytes},
+                          {"adafactor", "", kFewBytes},
+                          {"lion", "", kFewBytes},
+                          {"lion_32bit", "", kFewBytes},
+                          {"lion_8bit", "", kFewBytes},
+                          {"lion_pytorch", "", kFewBytes},
+                          {"adamw_torch_4bit", "", kFewBytes},
+                          {"adamw_anyprecision", "", kHalfBytes},
+                          {"galore_adamw", "", kFewBytes},
+                          {"galore_adamw_8bit", "", kFewBytes},
+                          {"galore_adafactor", "", kFewBytes},
+                          {"galore_adamw_layerwise", "", kFewBytes},
+                          {"galore_adamw_8bit_layerwise", "", kFewBytes},
+                          {"q_galore_adamw8bit", "", kFewBytes},
+                          {"apollo_adamw", "", kFewBytes},
+                          {"apollo_adamw_layerwise", "", kFewBytes},
+                          {"lomo", "", kFewBytes},
+                          {"adalomo", "", kFewBytes},
+                          {"came_pytorch", "", kFewBytes},
+                          {"sgd", "", kFewBytes},
+                          {"adagrad", "", kOnlyAdamW},
+                          {"rmsprop", "", kOnlyAdamW},
+                          {"muon", "", kOnlyAdamW},
+                          {"dion", "", kOnlyAdamW},
+                          {"grokadamw", "", kOnlyAdamW},
+                          {"stable_adamw", "", kOnlyAdamW},
+                          {"schedule_free_adamw", "", kOnlyAdamW},
+                          {"optimi_adamw", "", kOnlyAdamW},
+                          {"ao_adamw_8bit", "adamw_8bit"},
+                          {"ao_adamw_4bit", "", kFewBytes},
+                          {"ao_adamw_fp8", "", kFewBytes}},
        .aliases = {{"optimizer"}},
        .help =
            "AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in "

@@ -200,7 +200,8 @@ std::optional<Value> value_from_text(const Option& option, std::string_view raw)
       for (std::string_view choice : option.choices)
         if (normalized_name(choice) == normalized_name(text)) return std::string(choice);
       for (const ChoiceAlias& alias : option.choice_aliases)
-        if (normalized_name(alias.typed) == normalized_name(text)) return std::string(alias.choice);
+        if (!alias.choice.empty() && normalized_name(alias.typed) == normalized_name(text))
+          return std::string(alias.choice);
       return std::nullopt;
     }
     case Type::boolean:
