@@ -30,7 +30,7 @@ constexpr std::array kFormats = {
     Named<DatasetFormat>{"parquet", DatasetFormat::parquet},
     Named<DatasetFormat>{"arrow", DatasetFormat::arrow},
     Named<DatasetFormat>{"conll", DatasetFormat::conll},
-    Named<DatasetFormat>{"lines", DatasetFormat::lines},
+    Named<DatasetFormat>{"txt", DatasetFormat::lines},
 };
 constexpr std::array kExtensions = {
     Named<DatasetFormat>{".tsv", DatasetFormat::tsv},
@@ -48,6 +48,10 @@ constexpr std::array kExtensions = {
     Named<DatasetFormat>{".iob", DatasetFormat::conll},
     Named<DatasetFormat>{".iob2", DatasetFormat::conll},
     Named<DatasetFormat>{".txt", DatasetFormat::lines},
+    Named<DatasetFormat>{".text", DatasetFormat::lines},
+    Named<DatasetFormat>{".md", DatasetFormat::lines},
+    Named<DatasetFormat>{".markdown", DatasetFormat::lines},
+    Named<DatasetFormat>{".rst", DatasetFormat::lines},
 };
 constexpr std::array kEncodings = {
     Named<TextEncoding>{"utf8", TextEncoding::utf8},
@@ -68,7 +72,19 @@ struct Unread {
   std::string_view extension, what, hint;
 };
 constexpr std::string_view kSaveAsCsv = "save it as CSV (UTF-8) in the program that made it";
+constexpr std::string_view kSaveAsText = "save it as plain text (UTF-8, .txt)";
 constexpr std::array kUnread = {
+    Unread{".docx", "a document of a word processor", kSaveAsText},
+    Unread{".doc", "a document of a word processor", kSaveAsText},
+    Unread{".odt", "a document of a word processor", kSaveAsText},
+    Unread{".rtf", "a document of a word processor", kSaveAsText},
+    Unread{".pdf", "a PDF", "take its text out: pdftotext '{0}'"},
+    Unread{".epub", "an e-book", kSaveAsText},
+    Unread{".html", "a web page", kSaveAsText},
+    Unread{".htm", "a web page", kSaveAsText},
+    Unread{".yaml", "a file of settings", "take it with --config '{0}'"},
+    Unread{".yml", "a file of settings", "take it with --config '{0}'"},
+    Unread{".toml", "a file of settings", "take it with --config '{0}'"},
     Unread{".xlsx", "a spreadsheet", kSaveAsCsv},
     Unread{".xls", "a spreadsheet", kSaveAsCsv},
     Unread{".ods", "a spreadsheet", kSaveAsCsv},
@@ -121,7 +137,7 @@ DatasetFormat format_of(const DatasetOptions& options) {
   refuse_unread(options.path);
   throw Error(Fault::usage, "data.read",
               fmt::format("the format of '{}' does not show in its name", options.path.string()),
-              "say which it is with dataset_format: tsv, csv, jsonl, parquet, arrow or conll");
+              "say which it is with dataset_format: txt, tsv, csv, jsonl, parquet, arrow or conll");
 }
 
 /** The one format of all files. */
@@ -156,7 +172,8 @@ std::unique_ptr<DatasetReader> open_form(const DatasetFiles& files, const LabelS
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is plain text, which has no labels", options.path.string()),
                 options.rows == RowForm::texts
-                    ? "use a TSV, CSV or JSONL file, or a folder per label"
+                    ? "use a TSV, CSV or JSONL file, or a folder per label; a language model "
+                      "learns it with --task causal-lm (a decoder) or --task mlm (an encoder)"
                     : "use a JSONL file");
   const bool is_table = files.format == DatasetFormat::tsv || files.format == DatasetFormat::csv;
   if (options.rows == RowForm::words) return open_words(files, known);
