@@ -11,6 +11,7 @@
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/config/paths.h"
+#include "src/service/texts/chosen_task.h"
 #include "src/service/trainer_program.h"
 #include "src/term/terminal.h"
 
@@ -27,6 +28,9 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
   for (const std::string& note : command.notes)
     log_line(fmt::format("ferry: {}", note));
   config::check_required(command);
+  if ((command.verb->mask & config::kTraining) != 0)
+    if (const std::string note = choose_task(command.config); !note.empty())
+      log_line(fmt::format("ferry: {}", note));
   return command;
 }
 

@@ -335,7 +335,10 @@ class Chooser {
     if (const char other = other_delimiter()) refuse_delimiter(other);
     throw Error(Fault::data, "data.columns",
                 fmt::format("'{}' has {}, and none is plainly the {}", file_, all(), role),
-                fmt::format("name it with {} = NAME, or by its number from 0", option));
+                fmt::format("name it with {} = NAME, or by its number from 0{}", option,
+                            role == "label" ? "; texts without labels train a language model: "
+                                              "--task causal-lm (a decoder) or mlm (an encoder)"
+                                            : ""));
   }
 
   const std::vector<std::string>& names_;
