@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "src/base/error.h"
@@ -44,7 +46,69 @@ const Command& find_command(std::string_view name) {
       nearest.empty() ? "ferry --help lists them" : fmt::format("did you mean '{}'?", nearest));
 }
 
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::pair<int, std::string_view> kExitCodes[] = {{0, "done"},
+                                                           {2, "usage or configuration"},
+                                                           {3, "does not fit"},
+                                                           {4, "data or model file"},
+                                                           {5, "hardware or driver"},
+                                                           {6, "diverged"},
+                                                           {130, "stopped as asked"}};
+
+ordered_json json_of_option(const config::Option& option) {
+  ordered_json aliases = ordered_json::array();
+  for (const config::Alias& alias : option.aliases)
+    aliases.push_back(alias.name);
+  std::string flag = "--" + std::string(option.key);
+  std::ranges::replace(flag, '_', '-');
+  return {{"key", option.key},
+          {"flag", flag},
+          {"aliases", aliases},
+          {"group", option.group},
+          {"default", option.value},
+          {"can_be_auto", option.can_be_auto},
+          {"choices", option.choices},
+          {"unit", option.unit},
+          {"on_resume", name_of(option.effect)},
+          {"help", option.help}};
+}
+
+/** All verbs, or one with the options that it acts on. */
+int print_help_json(std::string_view verb_name) {
+  ordered_json out = {{"version", FERRY_VERSION}};
+  if (const config::Verb* verb = config::find_verb(verb_name)) {
+    out["verb"] = verb->name;
+    out["summary"] = verb->summary;
+    out["usage"] = fmt::format("ferry {} {}", verb->name, verb->usage);
+    out["required"] = verb->required;
+    out["examples"] = verb->examples;
+    out["options"] = ordered_json::array();
+    for (const config::Option& option : config::option_table())
+      if ((option.verbs & verb->mask) != 0) out["options"].push_back(json_of_option(option));
+  } else {
+    if (!verb_name.empty()) find_command(verb_name);
+    for (const Command& command : commands())
+      if (verb_name.empty() || verb_name == command.name)
+        out["verbs"].push_back({{"name", command.name}, {"summary", command.summary}});
+    for (const auto& [code, meaning] : kExitCodes)
+      out["exit_codes"][std::to_string(code)] = meaning;
+  }
+  fmt::print("{}\n", out.dump(2));
+  return 0;
+}
+
+}  // namespace
+
 int run_help(Arguments arguments) {
+  if (std::ranges::find(arguments, "--json") != arguments.end()) {
+    std::string verb;
+    for (const std::string& argument : arguments)
+      if (!argument.starts_with('-')) verb = argument;
+    return print_help_json(verb);
+  }
   if (arguments.size() == 1 && arguments[0] == "--markdown") {  // for scripts/renew_options
     fmt::print("{}", config::options_markdown());
     return 0;

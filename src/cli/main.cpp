@@ -4,10 +4,13 @@
 
 #include <cstdio>
 #include <exception>
+#include <span>
 #include <vector>
 
+#include "src/base/data_output.h"
 #include "src/base/error.h"
 #include "src/base/out_of_memory.h"
+#include "src/base/print.h"
 #include "src/base/utf8.h"
 #include "src/cli/commands.h"
 #include "src/files/lost_pages.h"
@@ -38,23 +41,36 @@ int report(std::string_view message, int exit_code) {
   return exit_code;
 }
 
+/** What went wrong as a line of JSON too, where standard output is for programs. */
+int report_all(std::string_view message, int exit_code, std::span<char*> arguments) {
+  for (const std::string_view argument : arguments) {
+    if (argument == "--") break;
+    if (argument == "--json") {
+      ferry::print(ferry::json_of_error(message, exit_code) + "\n");
+      break;
+    }
+  }
+  return report(message, exit_code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   constexpr int kMachine = static_cast<int>(ferry::Fault::machine);
   ferry::end_on_lost_pages();
+  const std::span<char*> arguments(argv + 1, argv + argc);
   ferry::end_on_lost_memory();
   ferry::keep_memory_reserve();
   ferry::keep_others_out();
   int exit_code = 0;
   try {
-    exit_code = run({argv + 1, argv + argc});
+    exit_code = run({arguments.begin(), arguments.end()});
   } catch (const ferry::Error& error) {
-    return report(error.what(), error.exit_code());
+    return report_all(error.what(), error.exit_code(), arguments);
   } catch (const std::exception& error) {  // a file system that fails, no memory
     const auto no_memory = ferry::out_of_memory(error);
-    return no_memory ? report(no_memory->what(), no_memory->exit_code())
-                     : report(error.what(), kMachine);
+    return no_memory ? report_all(no_memory->what(), no_memory->exit_code(), arguments)
+                     : report_all(error.what(), kMachine, arguments);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     return report("[cli.output] cannot write to standard output - is the disk full?", kMachine);

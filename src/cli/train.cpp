@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/base/data_output.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/settings.h"
@@ -32,7 +33,8 @@ void print_settings(const config::CommandLine& command) {
 }
 
 /** Says what is wrong, and where a run is resumed how to report it; the exit code. */
-int fail_training(const Error& error, const std::string& resumed_from) {
+int fail_training(const Error& error, const std::string& resumed_from, bool wants_json) {
+  if (wants_json) print(json_of_error(error.what(), error.exit_code()) + "\n");
   log_line(fmt::format("ferry: {}", error.what()));
   if (!resumed_from.empty() && error.exit_code() >= runs::kFirstReportedExit)
     log_line(runs::report_advice(config::run_of_checkpoint(resumed_from)));
@@ -60,7 +62,8 @@ int run_train(Arguments arguments) {
     check_data_exists(command->config, "eval_dataset");
     sample_texts(command->config);
   } catch (const Error& error) {
-    return fail_training(error, command->config.text("resume_from_checkpoint"));
+    return fail_training(error, command->config.text("resume_from_checkpoint"),
+                         command->wants_json);
   }
   become_trainer("train", arguments);
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "simd/level.h"
+#include "src/base/data_output.h"
 #include "src/base/error.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/print.h"
@@ -30,6 +31,8 @@
 #include "src/runs/directory/settings_file.h"
 #include "src/runs/index/run_index.h"
 #include "src/runs/logs/train_log.h"
+#include "src/service/texts/chosen_task.h"
+#include "src/service/texts/empty_answer.h"
 #include "src/service/texts/model_files.h"
 #include "src/train/checkpoint/checkpoint.h"
 #include "src/train/checkpoint/export.h"
@@ -37,6 +40,7 @@
 #include "src/train/checkpoint/room.h"
 #include "src/train/evaluate/best_model.h"
 #include "src/train/generate/generation.h"
+#include "src/train/loop/events.h"
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
@@ -143,6 +147,7 @@ int leave(const std::string& reason,
           runs::RunDirectory& run) {
   run.set_phase(runs::Phase::stopped, {{"exit_reason", reason}, {"actual", actual_json(&result)}});
   log_line(say_stopped(result, n_steps, run.path()));
+  tell_event("end", {{"exit_code", kInterruptedExit}, {"exit_reason", reason}, {"step", n_steps}});
   return kInterruptedExit;
 }
 
@@ -174,6 +179,9 @@ int finish_training(TrainingResult result,
   if (final.empty())
     return leave("stopped while it waited for room on the disk", result, session.n_steps(), run);
   print_end(result, job, promise, final, terminal);
+  outcome["exit_code"] = 0;
+  outcome["model"] = final.string();
+  tell_event("end", outcome);
   return 0;
 }
 
@@ -252,6 +260,9 @@ std::string settle_finished(const std::filesystem::path& run) {
 }
 
 int say_finished(const runs::ResumePoint& finished) {
+  tell_event("end", {{"exit_code", 0},
+                     {"exit_reason", "finished"},
+                     {"model", (finished.run / "final").string()}});
   print("the run is finished\n");
   if (const std::string warning = settle_finished(finished.run); !warning.empty())
     print(fmt::format("warning: {}\n", warning));
@@ -435,6 +446,15 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                           ? runs::parent_of(job.model.directory.path())
                           : nlohmann::ordered_json();
   run.directory->set_phase(runs::Phase::preparing, about);
+  tell_event("start", {{"run", run.path.string()},
+                       {"model", about["model"]},
+                       {"dataset", about["dataset"]},
+                       {"task", job.config.text("task")},
+                       {"n_steps", job.steps.total},
+                       {"n_samples", job.data.train.size()},
+                       {"n_parameters", job.model.table.n_params()},
+                       {"device", job.machine.device_name}});
+  tell_event("plan", about["plan"]);
   store.keep(*session, *run.directory, job);
   runs::RunIndex().add(run.path);
   try {
@@ -445,6 +465,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     promise.peak_bytes += before_bytes;
     print_expected(promise);
     run.directory->set("promised", promised_json(promise));
+    tell_event("promise", promised_json(promise));
     save_on_interrupts();
     TrainingResult result = train(*session, job, *run.directory);
     if (!result.is_interrupted)
@@ -458,6 +479,9 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   log_line(fmt::format("ferry: {}", error.what()));
+  auto end = nlohmann::ordered_json::parse(json_of_error(error.what(), exit_code));
+  end["exit_code"] = exit_code;
+  tell_event("end", end);
   if (!run.advice.empty()) log_line(run.advice);
   // A refusal before the run was touched says all that there is to say.
   const bool is_refused = exit_code == static_cast<int>(Fault::does_not_fit) && !run.directory;
@@ -544,6 +568,12 @@ int run_generate(config::CommandLine command) {
           print(to_json(prompt, generated).line());
         else
           print(streams ? "\n" : fmt::format("{}{}\n\n", prompt.text, generated.text));
+        const std::string why =
+            generated.ending == Ending::end_of_text
+                ? explain_empty_answer(job.model.directory.path(), job.model.tokenizer,
+                                       generated.ids, !generated.text.empty())
+                : std::string();
+        if (!why.empty()) log_line(why);
       });
   return 0;
 }
@@ -554,8 +584,22 @@ int run_export(const config::CommandLine& command) {
   export_model(config::find_model(command.config.text("model_name_or_path")), to,
                dtype == "auto" ? std::nullopt : std::optional(dtype_named(dtype)),
                nvme_settings(command.config).directories);
-  ferry::print(fmt::format("{}\n", to.string()));
+  ferry::print(command.wants_json ? nlohmann::ordered_json{{"model", to.string()}}.dump() + "\n"
+                                  : fmt::format("{}\n", to.string()));
   return 0;
+}
+
+/** Says what went wrong; as a line of JSON, too, where that was asked for. */
+int fail(std::string_view message, int exit_code, const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument != "--json") continue;
+    const std::string line = json_of_error(message, exit_code);
+    is_output_for_data() ? print_data(line) : print(line + "\n");
+    break;
+  }
+  log_line(fmt::format("ferry: {}", message));
+  return exit_code;
 }
 
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
@@ -563,7 +607,11 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
   if (verb == "bench") return measure::run_bench_verb(arguments);
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
-  if (verb == "train") return run_train(std::move(command), arguments);
+  if (verb == "train") {
+    if (command.wants_json) keep_output_for_data();
+    choose_task(command.config);  // the ferry binary has said it
+    return run_train(std::move(command), arguments);
+  }
   if (verb == "eval") return run_eval(std::move(command));
   if (verb == "predict") return run_predict(std::move(command));
   if (verb == "generate") return run_generate(std::move(command));
@@ -593,11 +641,11 @@ int main(int argc, char** argv) {
                          "is the disk full?");
     return exit_code;
   } catch (const ferry::Error& e) {
-    ferry::log_line(fmt::format("ferry: {}", e.what()));
-    return e.exit_code();
+    return ferry::fail(e.what(), e.exit_code(), {argv + 1, argv + argc});
   } catch (const std::exception& e) {
     const auto no_memory = ferry::out_of_memory(e);
-    ferry::log_line(fmt::format("ferry: {}", no_memory ? no_memory->what() : e.what()));
-    return static_cast<int>(no_memory ? no_memory->fault() : ferry::Fault::machine);
+    return ferry::fail(no_memory ? no_memory->what() : e.what(),
+                       static_cast<int>(no_memory ? no_memory->fault() : ferry::Fault::machine),
+                       {argv + 1, argv + argc});
   }
 }

@@ -192,8 +192,7 @@ TEST_P(Completion, VerbsAndTheirWords) {
 TEST_P(Completion, FlagsAreThoseOfTheVerb) {
   std::vector<Case> cases;
   for (const config::Verb& verb : config::verb_table()) {
-    Offered flags = {"--help", "--preset", "--config"};
-    if (verb.prints_json || verb.takes_dry_run) flags.insert("--json");
+    Offered flags = {"--help", "--json", "--preset", "--config"};
     if (verb.takes_dry_run) flags.insert("--dry-run");
     if (verb.takes_verbose) flags.insert("--verbose");
     for (const config::Option& option : config::option_table()) {

@@ -77,6 +77,27 @@ TEST_F(RunsVerb, ListsOnEightyColumns) {
     EXPECT_TRUE(contains(outcome.out, part)) << part << " in:\n" << outcome.out;
 }
 
+TEST_F(RunsVerb, ChecksReportsAndDeletesForPrograms) {
+  const fs::path made = make_run("runs/gamma", 3);
+  directory_.write("runs/gamma/config.toml", "seed = 1\n");
+  const nlohmann::json checked =
+      nlohmann::json::parse(run({"runs", "check", made.string(), "--json"}).out);
+  EXPECT_EQ(checked["settings"], "without a checksum");
+  EXPECT_TRUE(checked["checkpoints"].empty());
+  const nlohmann::json reported = nlohmann::json::parse(
+      run({"runs", "report", made.string(), "--output", "r.zip", "--json"}).out);
+  EXPECT_TRUE(fs::exists(directory_.path() / reported["report"].get<std::string>()));
+  const nlohmann::json asked =
+      nlohmann::json::parse(run({"runs", "delete", made.string(), "--json"}).out);
+  EXPECT_EQ(asked["removed"], false);
+  EXPECT_TRUE(fs::exists(made));
+  const nlohmann::json deleted =
+      nlohmann::json::parse(run({"runs", "delete", made.string(), "--yes", "--json"}).out);
+  EXPECT_EQ(deleted["removed"], true);
+  EXPECT_GT(deleted["paths"][0]["bytes"], 0);
+  EXPECT_FALSE(fs::exists(made));
+}
+
 TEST_F(RunsVerb, KnowsRunsElsewhereAndTakesTheBeginningOfAName) {
   make_run("other/place/alpha-one", 3);
   make_run("runs/beta", 3);

@@ -54,8 +54,8 @@ constexpr std::string_view kRunsHelp =
     "       ferry runs delete RUN [--yes]     the run and its states on drives; says what it "
     "takes,\n"
     "                                         and removes it with --yes. Or FILE.states\n\n"
-    "RUN is a directory, or a name that ls shows, or the beginning of just one. ls, show, compare\n"
-    "and stores take --json.\n"
+    "RUN is a directory, or a name that ls shows, or the beginning of just one. All take\n"
+    "--json.\n"
     "A run whose process is gone is resumed with: ferry train --resume RUN\n";
 
 constexpr std::string_view kOutputFlag = "--output=";
@@ -124,6 +124,30 @@ void compare(const fs::path& a, const fs::path& b, bool wants_json) {
   fmt::print("{}", table.text(term::detect_terminal(1)));
 }
 
+/** The same for programs; the exit code says whether all is as it was written. */
+int check_as_json(const fs::path& run) {
+  int exit_code = 0;
+  ordered_json out = {{"run", run.string()}, {"checkpoints", ordered_json::array()}};
+  for (const runs::Checkpoint& checkpoint : runs::complete_checkpoints(run)) {
+    ordered_json entry = {{"path", checkpoint.path.string()}, {"step", checkpoint.step}};
+    try {
+      entry["state"] = runs::check_checkpoint(checkpoint.path) ? "intact" : "removed";
+    } catch (const Error& error) {
+      entry["state"] = "damaged";
+      entry["message"] = error.what();
+      exit_code = error.exit_code();
+    }
+    out["checkpoints"].push_back(entry);
+  }
+  const runs::SettingsState state = runs::check_settings_file(run);
+  out["settings"] = state == runs::SettingsState::as_written  ? "intact"
+                    : state == runs::SettingsState::unchecked ? "without a checksum"
+                                                              : "changed";
+  if (state == runs::SettingsState::changed) exit_code = static_cast<int>(Fault::data);
+  print_run_json(out);
+  return exit_code;
+}
+
 void check(const fs::path& run) {
   const auto all = runs::complete_checkpoints(run);
   if (all.empty()) ferry::print(fmt::format("{} has no complete checkpoint\n", run.string()));
@@ -147,11 +171,12 @@ void check(const fs::path& run) {
   }
 }
 
-void report(const fs::path& run, const fs::path& output) {
+void report(const fs::path& run, const fs::path& output, bool wants_json) {
   const fs::path written = service::write_run_report(run, output);
   log_line(
       "settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
       "left out, paths shortened: look through it before you send it");
+  if (wants_json) return print_run_json({{"report", written.string()}});
   ferry::print(fmt::format("{}\n", written.string()));
 }
 
@@ -164,10 +189,11 @@ Error refusal_of(const std::string& answer) {
 }
 
 /** Asks the process of the run; its answer is the output. */
-void ask(const fs::path& run, const nlohmann::json& question) {
+void ask(const fs::path& run, const nlohmann::json& question, bool wants_json) {
   const fs::path socket = service::control_socket_of(run, runs::read_run(run));
   const runs::ControlAnswer answer = runs::ask_run(socket, question);
   if (!answer.is_done) throw refusal_of(answer.text);
+  if (wants_json) return print_run_json({{"answer", answer.text}});
   ferry::print(fmt::format("{}\n", answer.text));
 }
 
@@ -259,23 +285,25 @@ int run_runs(Arguments arguments) {
     show_run(runs::find_run(words[1]), wants_json);
   } else if (verb == "stores" && is("stores", words.size() - 1)) {
     list_stores(std::span(words).subspan(1), wants_json);
-  } else if (is("delete", 1) && !wants_json) {
-    delete_remains(words[1], is_sure);
+  } else if (is("delete", 1)) {
+    delete_remains(words[1], is_sure, wants_json);
   } else if (is("compare", 2)) {
     compare(runs::find_run(words[1]), runs::find_run(words[2]), wants_json);
-  } else if (is("check", 1) && !wants_json) {
+  } else if (is("check", 1)) {
+    if (wants_json) return check_as_json(runs::find_run(words[1]));
     check(runs::find_run(words[1]));
-  } else if (is("report", 1) && !wants_json) {
-    report(runs::find_run(words[1]), output);
-  } else if ((is("pause", 1) || is("resume", 1) || is("save", 1) || is("sample", 1) ||
-              is("stop", 1)) &&
-             !wants_json) {
-    ask(runs::find_run(words[1]), {{"command", verb}, {"save", saves ? "yes" : "no"}});
-  } else if (is("set", 2) && !wants_json && words[2].find('=') != std::string::npos) {
+  } else if (is("report", 1)) {
+    report(runs::find_run(words[1]), output, wants_json);
+  } else if (is("pause", 1) || is("resume", 1) || is("save", 1) || is("sample", 1) ||
+             is("stop", 1)) {
+    ask(runs::find_run(words[1]), {{"command", verb}, {"save", saves ? "yes" : "no"}}, wants_json);
+  } else if (is("set", 2) && words[2].find('=') != std::string::npos) {
     const size_t equals = words[2].find('=');
-    ask(runs::find_run(words[1]), {{"command", "set"},
-                                   {"key", words[2].substr(0, equals)},
-                                   {"value", words[2].substr(equals + 1)}});
+    ask(runs::find_run(words[1]),
+        {{"command", "set"},
+         {"key", words[2].substr(0, equals)},
+         {"value", words[2].substr(equals + 1)}},
+        wants_json);
   } else {
     refuse(words);
   }

@@ -32,7 +32,7 @@ std::string state_of(const FoundStore& store) {
 
 void print_stores(const std::vector<FoundStore>& stores) {
   if (stores.empty()) {
-    fmt::print("no run has a store there\n");
+    fmt::print("no run has states on a drive there (--nvme-path makes them)\n");
     return;
   }
   term::Table table({{"file"}, {"size", term::Align::right}, {"run"}, {""}});
@@ -45,13 +45,15 @@ void print_stores(const std::vector<FoundStore>& stores) {
     fmt::print("no known run has what is left over: ferry runs delete FILE\n");
 }
 
-/** Asks for --yes, or says what was done. */
-void tell(bool is_sure, const fs::path& path, std::string_view what, int64_t n_bytes) {
-  ferry::print(fmt::format("{}: {} {}{}\n", path.string(), format_bytes(n_bytes), what,
-                           is_sure ? ", removed" : ""));
-}
+/** A file or directory that goes, or would go. */
+struct Removed {
+  fs::path path;
+  std::string what;
+  int64_t n_bytes = 0;
+  bool stays = false;  // it does not say that it is of this run's states
+};
 
-void delete_file(const fs::path& file, bool is_sure) {
+std::vector<Removed> delete_file(const fs::path& file, bool is_sure) {
   const fs::path whole = fs::canonical(file);
   const auto stores = runs::find_stores({whole.parent_path()}, runs::known_runs());
   const auto found =
@@ -72,18 +74,18 @@ void delete_file(const fs::path& file, bool is_sure) {
                             file.string()),
                 "look at it, and remove it yourself");
   if (is_sure) runs::remove_store_files({found->file});
-  tell(is_sure, found->file, "of states that no known run has", found->n_bytes);
+  return {{found->file, "of states that no known run has", found->n_bytes}};
 }
 
-void delete_run(const fs::path& run, bool is_sure) {
+std::vector<Removed> delete_run(const fs::path& run, bool is_sure) {
   const service::RunRemains remains = service::remains_of(run);
   if (is_sure) service::delete_run(run);
-  tell(is_sure, run, "of settings, checkpoints and results", remains.run_bytes);
+  std::vector<Removed> all = {{run, "of settings, checkpoints and results", remains.run_bytes}};
   for (const fs::path& file : remains.store_files)
-    tell(is_sure, file, "of states, all files of the run together", remains.store_bytes);
+    all.push_back({file, "of states, all files of the run together", remains.store_bytes});
   for (const fs::path& file : remains.unproved_files)
-    ferry::print(fmt::format("{}: stays, for it does not say that it is of this run's states\n",
-                             file.string()));
+    all.push_back({.path = file, .what = "", .stays = true});
+  return all;
 }
 
 }  // namespace
@@ -112,9 +114,27 @@ void list_stores(std::span<const std::string> directories, bool wants_json) {
   print_run_json(all);
 }
 
-void delete_remains(const std::string& word, bool is_sure) {
+void delete_remains(const std::string& word, bool is_sure, bool wants_json) {
   const bool is_file = fs::path(word).extension() == runs::kStoreExtension && fs::exists(word);
-  is_file ? delete_file(word, is_sure) : delete_run(runs::find_run(word), is_sure);
+  const std::vector<Removed> all =
+      is_file ? delete_file(word, is_sure) : delete_run(runs::find_run(word), is_sure);
+  if (wants_json) {
+    ordered_json out = {{"removed", is_sure}, {"paths", ordered_json::array()}};
+    out["kept"] = ordered_json::array();
+    for (const Removed& removed : all)
+      if (removed.stays)
+        out["kept"].push_back(removed.path.string());
+      else
+        out["paths"].push_back({{"path", removed.path.string()}, {"bytes", removed.n_bytes}});
+    return print_run_json(out);
+  }
+  for (const Removed& removed : all)
+    ferry::print(
+        removed.stays
+            ? fmt::format("{}: stays, for it does not say that it is of this run's states\n",
+                          removed.path.string())
+            : fmt::format("{}: {} {}{}\n", removed.path.string(), format_bytes(removed.n_bytes),
+                          removed.what, is_sure ? ", removed" : ""));
   if (!is_sure) fmt::print("nothing was removed: say --yes for that\n");
 }
 

@@ -12,6 +12,6 @@ void list_stores(std::span<const std::string> directories, bool wants_json);
 
 /** Says what a run and its store take, or a store that was left over; removes it where `is_sure`.
  * Throws as service::delete_run(), and Error(usage) for the store of a run that is there. */
-void delete_remains(const std::string& word, bool is_sure);
+void delete_remains(const std::string& word, bool is_sure, bool wants_json);
 
 }  // namespace ferry::cli

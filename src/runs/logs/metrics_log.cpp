@@ -113,6 +113,7 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   }
   if (!is_finite) line["nonfinite"] = true;
   line["time"] = now_s();
+  if (listener_) listener_(line);
   note(line);
   place_.check();
   std::lock_guard lock(writing_);

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/files/tensorboard_events.h"
@@ -40,6 +42,11 @@ class MetricsLog {
   /** Writes the object as one line, at once, with the time (seconds since 1970). A number that is
    * not finite becomes null, and "nonfinite" is set: JSON has none. TensorBoard gets NaN. */
   void append(nlohmann::ordered_json line);
+
+  /** Each line that append() writes from here on, as it is written. */
+  void listen(std::function<void(const nlohmann::ordered_json&)> listener) {
+    listener_ = std::move(listener);
+  }
 
   /** Until the lines are safe on disk; from any thread. Throws Error(machine) where they are not.
    */
@@ -85,6 +92,7 @@ class MetricsLog {
   bool is_failing_ = false;
   std::optional<std::string> failure_;
   std::optional<TensorboardWriter> tensorboard_;
+  std::function<void(const nlohmann::ordered_json&)> listener_;
 };
 
 }  // namespace ferry::runs

@@ -17,6 +17,7 @@
 #include "src/train/evaluate/evaluating.h"
 #include "src/train/generate/sampling.h"
 #include "src/train/loop/control.h"
+#include "src/train/loop/events.h"
 #include "src/train/loop/tracing.h"
 #include "src/train/prepare/batches.h"
 
@@ -186,6 +187,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   StepBatches batches(job.model.tokenizer, job.data, job.model.table);
   runs::MetricsLog metrics(run.path(), session.n_steps(),
                            /*with_tensorboard=*/job.config.text("report_to") == "tensorboard");
+  metrics.listen(tell_metrics);
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.steps.total, "step",
                           session.n_steps());
   Control control(session, job.config, job.steps.total, run, progress);

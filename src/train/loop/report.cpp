@@ -50,6 +50,8 @@ NvmeNeed drive_need_of(const Job& job) {
 void print_wear(const Job& job) {
   const std::optional<Simulation>& predicted = job.plan.predicted;
   const NvmeNeed need = drive_need_of(job);
+  if (need.n_pieces == 0 && !nvme_settings(job.config).directories.empty())
+    return tell(std::string(kDriveUnused) + "\n");
   const auto life = drive_life_of(need, nvme_settings(job.config).endurance_bytes,
                                   predicted ? std::optional(predicted->step_s) : std::nullopt);
   if (need.n_pieces == 0) return;

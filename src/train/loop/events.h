@@ -1,0 +1,16 @@
+#pragma once
+// `ferry train --json`: a line of JSON on standard output for each event of a training: start,
+// plan, promise, progress (each step), evaluation, checkpoint, end. Without --json nothing is told.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace ferry {
+
+/** One line: `{"event": NAME, ...fields}`. */
+void tell_event(std::string_view name, const nlohmann::ordered_json& fields);
+
+/** A line of metrics.jsonl as an event. */
+void tell_metrics(const nlohmann::ordered_json& line);
+
+}  // namespace ferry
