@@ -79,6 +79,16 @@ constexpr Kind kNetwork[] = {
     {CODA_SUPER_MAGIC, "Coda"}, {0x00C36400, "Ceph"},     {V9FS_MAGIC, "9P"},
     {0x0BD00BD0, "Lustre"},     {0x47504653, "GPFS"},     {0x19830326, "BeeGFS"},
 };
+/** File systems that the kernel makes up: none has room for a file. */
+constexpr Kind kMadeUp[] = {
+    {PROC_SUPER_MAGIC, "proc"},     {SYSFS_MAGIC, "sysfs"},
+    {CGROUP_SUPER_MAGIC, "cgroup"}, {CGROUP2_SUPER_MAGIC, "cgroup"},
+    {DEVPTS_SUPER_MAGIC, "devpts"}, {DEBUGFS_MAGIC, "debugfs"},
+    {TRACEFS_MAGIC, "tracefs"},     {SECURITYFS_MAGIC, "securityfs"},
+    {BPF_FS_MAGIC, "bpf"},          {0x62656570, "configfs"},
+    {EFIVARFS_MAGIC, "efivarfs"},   {HUGETLBFS_MAGIC, "hugetlbfs"},
+    {0x19800202, "mqueue"},
+};
 constexpr uint32_t kMemory[] = {TMPFS_MAGIC, RAMFS_MAGIC};
 
 }  // namespace
@@ -121,6 +131,12 @@ void check_file_system(const fs::path& directory) {
     throw Error(Fault::usage, "nvme.open",
                 fmt::format("'{}' lies on another machine ({})", directory.string(), network),
                 "name a directory on a drive of this machine, best an NVMe SSD");
+  for (const Kind& kind : kMadeUp)
+    if (magic == kind.magic)
+      throw Error(Fault::usage, "nvme.open",
+                  fmt::format("'{}' is on no drive: the kernel makes its files up ({})",
+                              directory.string(), kind.name),
+                  "name a directory on an NVMe SSD");
   if (magic == FUSE_SUPER_MAGIC)
     log_line(
         fmt::format("nvme: '{}' is served by a program (FUSE): whether its bytes survive a "

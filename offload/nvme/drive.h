@@ -26,7 +26,8 @@ bool is_on_drive(const std::filesystem::path& path, std::string_view id);
 std::string_view network_of(uint32_t magic);
 
 /** Throws Error(usage) where the file system lies on another machine: it neither keeps what flush()
- * promises nor a drive's rate. Says in the log where it is not a drive's own: FUSE, memory. */
+ * promises nor a drive's rate; and where the kernel makes it up (proc, sysfs). Says in the log
+ * where it is not a drive's own: FUSE, memory. */
 void check_file_system(const std::filesystem::path& directory);
 
 }  // namespace ferry

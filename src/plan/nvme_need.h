@@ -12,6 +12,10 @@ namespace ferry {
 /** An amount that no drive has: half an exbibyte. */
 inline constexpr int64_t kStore_bytes_max = int64_t{1} << 59;
 
+/** Said where nvme_path is given and nothing lives there. */
+inline constexpr const char* kDriveUnused =
+    "nvme_path is not used: the memory that there is has room for all";
+
 struct NvmeNeed {
   int n_blocks = 0, n_pieces = 0;  ///< of which something lives there, and what it is cut into
   int64_t read_bytes = 0, written_bytes = 0;  ///< of a step; what is written wears the drive

@@ -54,6 +54,7 @@ std::vector<std::string> nvme_row(const service::PlannedNvme& nvme) {
 }
 
 void print_wear(const service::PlannedNvme& nvme, bool is_verbose) {
+  if (nvme.need.n_blocks == 0) return fmt::print("{}.\n\n", kDriveUnused);
   const std::string text = wear_text(nvme.need, nvme.life);
   if (text.empty()) return;
   ferry::print(fmt::format("{}\n", text));
@@ -67,6 +68,28 @@ void print_wear(const service::PlannedNvme& nvme, bool is_verbose) {
     log_line("warning: " + warning);
 }
 
+/** "335.2 M", "8.03 B" */
+std::string count_text(int64_t n) {
+  constexpr double kMillion = 1e6, kBillion = 1e9;
+  const auto number = static_cast<double>(n);
+  return number < kBillion ? fmt::format("{:.1f} M", number / kMillion)
+                           : fmt::format("{:.2f} B", number / kBillion);
+}
+
+/** "41 blocks (embeddings in 5 pieces, 32 layers, head in 4)": a vocabulary is paged in pieces. */
+std::string blocks_text(const ModelTable& model) {
+  const auto n_of = [&](BlockKind kind) {
+    return std::ranges::count(model.blocks, kind, &BlockTable::kind);
+  };
+  const auto pieces = [&](BlockKind kind, std::string_view name) {
+    const auto n = n_of(kind);
+    return n > 1 ? fmt::format("{} in {} pieces", name, n) : std::string(name);
+  };
+  return fmt::format("{} blocks ({}, {} layers, {})", model.blocks.size(),
+                     pieces(BlockKind::embeddings, "embeddings"), n_of(BlockKind::layer),
+                     pieces(BlockKind::head, "head"));
+}
+
 /** The plan of a refused answer is the nearest to what there is. */
 void print_text(const PlanAnswer& answer, bool is_verbose) {
   const Plan& plan = *answer.plan;
@@ -75,13 +98,12 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
   const service::PlannedDisk& disk = answer.disk;
   const term::Terminal terminal = term::detect_terminal(1);
   const int bar_width = term::bar_width(terminal);
-  const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
   const bool is_frozen = model.n_trainable_params() < model.n_params();
   ferry::print(fmt::format(
-      "{} of {:.1f} M parameters{} in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
-      model.family, millions(model.n_params()),
-      is_frozen ? fmt::format(" ({:.1f} M trained)", millions(model.n_trainable_params())) : "",
-      model.blocks.size(), name_of(model.compute), request.max_length, answer.machine.name,
+      "{} for {}, {} parameters{}, in {}\n{}, at most {} tokens, on {}\n{}\n\n", model.family,
+      answer.config.text("task"), count_text(model.n_params()),
+      is_frozen ? fmt::format(" ({} of them trained)", count_text(model.n_trainable_params())) : "",
+      blocks_text(model), name_of(model.compute), request.max_length, answer.machine.name,
       answer.refusal ? fmt::format("Does not fit. The nearest: {}", plan.why) : plan.why));
   const std::vector<PlanRow> rows = rows_of(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
@@ -156,6 +178,7 @@ void print_json(const PlanAnswer& answer) {
       {"device", answer.machine.name},
       {"has_gpu", request.has_gpu},
       {"family", model.family},
+      {"task", answer.config.text("task")},
       {"n_parameters", model.n_params()},
       {"n_trained_parameters", model.n_trainable_params()},
       {"n_blocks", model.blocks.size()},
@@ -196,6 +219,11 @@ void print(const PlanAnswer& answer, const config::CommandLine& command) {
   command.wants_json ? print_json(answer) : print_text(answer, command.is_verbose);
 }
 
+/** "128GiB", as an option takes it. */
+std::string bytes_word(int64_t n_bytes) {
+  return n_bytes % kGiB == 0 ? fmt::format("{}GiB", n_bytes / kGiB) : fmt::format("{}", n_bytes);
+}
+
 void write_trace(const std::string& file, const PlanAnswer& answer) {
   if (!answer.request.machine)
     throw Error(Fault::usage, "plan.simulate", "too little is known of what the machine can do",
@@ -215,12 +243,27 @@ int run_plan(Arguments arguments) {
       log_line(note);
   if (!command->config.maybe_text("machine"))
     ensure_nvme_rates(nvme_settings(command->config).directories, log_line);
+  if (const config::PresetHead& head = command->head;
+      !head.card.empty() && !command->config.maybe_text("machine"))
+    log_line(
+        fmt::format("this is the plan for this machine; for the preset's card add --machine "
+                    "{}{}",
+                    head.card,
+                    head.host_memory_bytes
+                        ? fmt::format(" --host-memory {}", bytes_word(*head.host_memory_bytes))
+                        : ""));
   const PlanAnswer answer = service::Planner().answer(command->config, {.tell = log_line});
   if (const auto file = answer.config.maybe_text("simulate"); file && !answer.refusal)
     write_trace(*file, answer);
   print(answer, *command);
-  if (answer.refusal) throw Error(*answer.refusal);
-  if (answer.disk.free_bytes) check_disk(answer.disk.need, answer.disk.directory);
+  try {
+    if (answer.refusal) throw Error(*answer.refusal);
+    if (answer.disk.free_bytes) check_disk(answer.disk.need, answer.disk.directory);
+  } catch (const Error& error) {
+    if (!command->wants_json || !answer.plan) throw;
+    log_line(fmt::format("ferry: {}", error.what()));  // the answer has said so as JSON
+    return error.exit_code();
+  }
   return 0;
 }
 

@@ -1,0 +1,174 @@
+// What programs read (--json of every verb, errors too), and what `ferry plan` says of a model: its
+// task, its blocks, drives that are not used.
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_ferry.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kLlama =
+    R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 64,
+        "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "intermediate_size": 16, "max_position_embeddings": 64,
+        "rms_norm_eps": 1e-5, "hidden_act": "silu"})";
+constexpr const char* kBert =
+    R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 64,
+        "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 16, "max_position_embeddings": 64, "pad_token_id": 0})";
+
+class ForPrograms : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ferry_binary().empty())
+      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+    directory_.write("llama/config.json", kLlama);
+    directory_.write("bert/config.json", kBert);
+    directory_.write("book.txt", "It was the best of times.\n");
+    directory_.write("notes.md", "# A heading\n\nIt was the best of times.\n");
+    directory_.write("pc.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+    directory_.write("labelled.tsv", "text\tlabel\na b\tx\nc d\ty\n");
+  }
+  Outcome run(const std::vector<std::string>& arguments) const {
+    return run_ferry({arguments,
+                      {{"XDG_DATA_HOME", (directory_.path() / "data").string()},
+                       {"HOME", (directory_.path() / "home").string()},
+                       {"LC_ALL", "C"}},
+                      directory_.path().string()});
+  }
+  /** The plan of a model from scratch: no weights are needed. */
+  json plan(const std::string& model, std::vector<std::string> more) const {
+    more.insert(more.begin(), {"plan", "--from-config", model, "--device", "cpu", "--json"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  }
+  config::TemporaryDirectory directory_;
+};
+
+TEST_F(ForPrograms, ADecoderWithoutLabelsIsALanguageModel) {
+  EXPECT_EQ(plan("llama", {})["task"], "causal-lm");
+  for (const char* data : {"book.txt", "notes.md", "pc.jsonl"})
+    EXPECT_EQ(plan("llama", {"--dataset", data})["task"], "causal-lm") << data;
+  EXPECT_EQ(plan("llama", {"--dataset", "labelled.tsv"})["task"], "classification");
+  EXPECT_EQ(plan("llama", {"--task", "classification"})["task"], "classification");
+  EXPECT_EQ(plan("bert", {})["task"], "classification");
+  const Outcome said =
+      run({"plan", "--from-config", "llama", "--device", "cpu", "--dataset", "book.txt"});
+  EXPECT_CONTAINS(said.err,
+                  "task = causal-lm: the model is a decoder, and 'book.txt' has no labels");
+  EXPECT_CONTAINS(said.out, "llama for causal-lm");
+}
+
+TEST_F(ForPrograms, AnEncoderWithoutLabelsIsToldOfTheTasksThatNeedNone) {
+  for (const char* data : {"book.txt", "pc.jsonl"}) {
+    const Outcome outcome =
+        run({"plan", "--from-config", "bert", "--device", "cpu", "--dataset", data});
+    EXPECT_EQ(outcome.exit_code, 4) << data;
+    EXPECT_CONTAINS(outcome.err, "mlm");
+    EXPECT_CONTAINS(outcome.err, "--task causal-lm");
+  }
+}
+
+TEST_F(ForPrograms, APlanSaysWhatItsBlocksAre) {
+  const Outcome small = run({"plan", "--from-config", "llama", "--device", "cpu"});
+  EXPECT_CONTAINS(small.out, "5 blocks (embeddings, 3 layers, head)");
+  const Outcome large =
+      run({"plan", "--model", "Llama-3.1-8B", "--machine", "4090-24g", "--host-memory", "128GiB"});
+  EXPECT_CONTAINS(large.out, "llama for causal-lm, 8.03 B parameters");
+  EXPECT_CONTAINS(large.out, "32 layers");
+  EXPECT_CONTAINS(large.out, "pieces");
+}
+
+TEST_F(ForPrograms, APresetsPlanNamesTheOneForItsCard) {
+  const Outcome outcome = run({"plan", "--preset", "gpt2-lm-2080ti-11g", "--device", "cpu"});
+  EXPECT_CONTAINS(outcome.err, "add --machine 2080ti-11g");
+}
+
+TEST_F(ForPrograms, ADriveThatIsNotUsedIsSaid) {
+  const Outcome outcome = run({"plan", "--from-config", "llama", "--device", "cpu", "--nvme-path",
+                               directory_.path().string()});
+  if (outcome.err.find("O_DIRECT") != std::string::npos)
+    GTEST_SKIP() << "no direct transfers in the temporary directory";
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_CONTAINS(outcome.out, "nvme_path is not used");
+}
+
+TEST_F(ForPrograms, FilesThatTheKernelMakesUpAreNoDrive) {
+  const Outcome outcome =
+      run({"train", "--from-config", "llama", "--tokenizer", "llama", "--device", "cpu",
+           "--dataset", "book.txt", "--nvme-path", "/proc", "--dry-run"});
+  EXPECT_NE(outcome.exit_code, 0);
+  const Outcome planned =
+      run({"plan", "--from-config", "llama", "--device", "cpu", "--nvme-path", "/proc"});
+  EXPECT_EQ(planned.exit_code, 2) << planned.err;
+  EXPECT_CONTAINS(planned.err, "the kernel makes its files up");
+}
+
+TEST_F(ForPrograms, ErrorsAreJsonWhereResultsAre) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"plan", "--model", "nowhere", "--json"},
+      {"train", "--model", "nowhere", "--dataset", "book.txt", "--json"},
+      {"train", "--lora_r", "8", "--json"},
+      {"export", "--model", "nowhere", "--output", "x", "--json"},
+      {"runs", "check", "nowhere", "--json"},
+      {"runs", "delete", "nowhere", "--json"},
+      {"runs", "nothing", "--json"},
+      {"nothing", "--json"}};
+  for (const std::vector<std::string>& words : wrong) {
+    const Outcome outcome = run(words);
+    const json error = json::parse(outcome.out, nullptr, false);
+    ASSERT_TRUE(error.is_object() && error.contains("error")) << words[0] << ": " << outcome.out;
+    EXPECT_EQ(error["error"]["exit_code"], outcome.exit_code);
+    EXPECT_FALSE(error["error"]["message"].get<std::string>().empty());
+    EXPECT_TRUE(error["error"]["where"].is_string());
+    EXPECT_FALSE(outcome.err.empty()) << "people are told, too";
+    EXPECT_EQ(run({words.begin(), words.end() - 1}).out, "") << words[0];
+  }
+  const Outcome text = run({"predict", "--model", "nowhere", "--", "--json"});
+  EXPECT_EQ(text.out, "") << "behind -- it is a text";
+}
+
+TEST_F(ForPrograms, APlanThatDoesNotFitIsOneAnswer) {
+  const Outcome outcome = run({"plan", "--model", "Llama-3.1-8B", "--machine", "4090-24g",
+                               "--host-memory", "16GiB", "--json"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  const json answer = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << outcome.out;
+  EXPECT_EQ(answer["fits"], false);
+}
+
+TEST_F(ForPrograms, HelpIsJson) {
+  const json all = json::parse(run({"help", "--json"}).out);
+  EXPECT_GE(all["verbs"].size(), 12u);
+  EXPECT_EQ(all["exit_codes"]["3"], "does not fit");
+  const json train = json::parse(run({"help", "train", "--json"}).out);
+  EXPECT_EQ(train["verb"], "train");
+  bool has_rate = false;
+  for (const json& option : train["options"])
+    has_rate =
+        has_rate || (option["key"] == "learning_rate" && option["flag"] == "--learning-rate");
+  EXPECT_TRUE(has_rate);
+}
+
+TEST_F(ForPrograms, ARecipeIsTakenAsAWord) {
+  directory_.write("recipe.yaml", "base_model: Llama-3.1-8B\nadapter: lora\nlora_r: 8\n");
+  const Outcome lora = run({"plan", "recipe.yaml"});
+  EXPECT_EQ(lora.exit_code, 2);
+  EXPECT_CONTAINS(lora.err, "recipe.yaml:2");
+  directory_.write("full.yaml",
+                   "base_model: Llama-3.1-8B\nadapter:\nsequence_len: 1024\nmicro_batch_size: 1\n"
+                   "gradient_accumulation_steps: 8\noptimizer: paged_adamw_8bit\n");
+  const Outcome full =
+      run({"plan", "full.yaml", "--machine", "4090-24g", "--host-memory", "128GiB", "--json"});
+  EXPECT_EQ(full.exit_code, 0) << full.err;
+  EXPECT_EQ(json::parse(full.out)["task"], "causal-lm");
+  EXPECT_EQ(json::parse(full.out)["train_batch_size"], 8);
+}
+
+}  // namespace
+}  // namespace ferry::cli
