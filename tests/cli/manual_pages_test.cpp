@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kReadmeLines = 220;
-constexpr std::string_view kOfTensorboard = "logdir";
+/** Options of programs that pages name: TensorBoard, hf. */
+constexpr std::string_view kOfOthers[] = {"logdir", "local-dir"};
 const fs::path kRoot = FERRY_SOURCE_ROOT;
 
 std::string text_of(const fs::path& file) {
@@ -155,7 +156,8 @@ TEST_F(ManualPages, NamesOptionsThatExist) {
       ++n_options;
       EXPECT_TRUE(of_ferry.contains(name) || of_scripts.contains(name) ||
                   config::find_option(name).option != nullptr ||
-                  config::find_foreign_flag(name) != nullptr || name == kOfTensorboard)
+                  config::find_foreign_flag(name) != nullptr ||
+                  std::ranges::find(kOfOthers, name) != std::end(kOfOthers))
           << page << " names --" << name;
     }
   }
