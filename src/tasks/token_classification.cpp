@@ -16,7 +16,35 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/** The words of a text: as the data has them, or between spaces. */
+/** Appends the words of a text without spaces. Signs before and behind a word are words of their
+ * own, as data with tags have them: "(Siemens)." are four. A full stop belongs to a word that has
+ * another one, or is one letter: "U.S.", "J." */
+void add_words(std::string_view text, uint32_t begin, std::vector<TextRange>& words) {
+  constexpr std::string_view kBefore = "([{\"'", kBehind = ".,;:!?)]}\"'";
+  const auto add = [&](size_t from, size_t to) {
+    if (from < to)
+      words.push_back({begin + static_cast<uint32_t>(from), begin + static_cast<uint32_t>(to)});
+  };
+  size_t first = 0, last = text.size();
+  while (first < last && kBefore.find(text[first]) != kBefore.npos) {
+    add(first, first + 1);
+    ++first;
+  }
+  const auto is_sign = [&] {
+    const std::string_view word = text.substr(first, last - first);
+    if (word.empty() || kBehind.find(word.back()) == kBehind.npos) return false;
+    if (word.back() != '.' || word.size() < 2) return true;
+    const bool is_behind_a_sign = kBehind.find(word[word.size() - 2]) != kBehind.npos;
+    return is_behind_a_sign || (word.find('.') + 1 == word.size() && word.size() > 2);
+  };
+  while (is_sign())
+    --last;
+  add(first, last);
+  for (size_t at = last; at < text.size(); ++at)
+    add(at, at + 1);
+}
+
+/** The words of a text: as the data has them, or between spaces and signs. */
 std::vector<TextRange> words_of(const Example& example) {
   if (!example.words.empty()) return example.words;
   constexpr std::string_view kSpace = " \t\r\n";
@@ -24,7 +52,7 @@ std::vector<TextRange> words_of(const Example& example) {
   const std::string_view text = example.text;
   for (size_t at = text.find_first_not_of(kSpace); at != text.npos;) {
     const size_t end = std::min(text.find_first_of(kSpace, at), text.size());
-    words.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(end)});
+    add_words(text.substr(at, end - at), static_cast<uint32_t>(at), words);
     at = text.find_first_not_of(kSpace, end);
   }
   return words;

@@ -126,6 +126,21 @@ TEST(TokenClassification, PlainTextsAreSplitAtSpaces) {
   EXPECT_TRUE(answers[0].truth.empty());
 }
 
+TEST(TokenClassification, SignsAroundAWordOfAPlainTextAreWordsOfTheirOwn) {
+  const auto words_of = [](const std::string& text) {
+    const Made made("token-classification", names(), {{.text = text}});
+    const auto logits = sure_of(std::vector<int>(made.batch.input_ids.size(), 0));
+    const auto answers = test::answers_to(*made.scorer(), made, logits);
+    return (*answers[0].predicted)["words"];
+  };
+  EXPECT_EQ(words_of("hello (world)."), ordered_json({"hello", "(", "world", ")", "."}));
+  EXPECT_EQ(words_of("the U.S. i. world, hello?!"),
+            ordered_json({"the", "U.S.", "i.", "world", ",", "hello", "?", "!"}));
+  EXPECT_EQ(words_of("\"hello\" world..."),
+            ordered_json({"\"", "hello", "\"", "world", ".", ".", "."}));
+  EXPECT_EQ(words_of("... un-a"), ordered_json({".", ".", ".", "un-a"}));
+}
+
 TEST(TokenClassification, TagsThatAreNoEntitiesAreSaidByWord) {
   const Made made("token-classification",
                   {.problem = ProblemType::tags, .labels = LabelMap({"DET", "NOUN", "VERB"})},
