@@ -334,7 +334,6 @@ std::vector<ForeignFlag> refused_keys() {
                  "lr_quadratic_warmup",
                  "lr_div_factor",
                  "min_sample_len",
-                 "interleave_probs",
                  "buffer_size",
                  "ebft",
                  "diffusion"},
