@@ -133,8 +133,6 @@ TEST_F(Ferry, WrongUseIsTwoAndNamesTheNearest) {
       {{"predict", "--model", model_, "--dataset", ""}, "dataset is empty"},
       {{"train", "--model", "", "--dataset", data_}, "model_name_or_path is empty (--model)"},
       {{"train", "--model", model_, "--dataset", data_, "--output", ""}, "output_dir is empty"},
-      {{"train", "--model", model_, "--dataset", data_, "--json"}, "'--json' does nothing"},
-      {{"export", "--model", model_, "--output", "x", "--json"}, "'--json' does nothing"},
       {{"presets"}, "usage: ferry presets ls"},
       {{"presets", "show", "nothing-like-it"}, "no preset"},
       {{"doctor", "--fast"}, "unexpected argument '--fast'"},

@@ -49,7 +49,7 @@ class Stores : public testing::Test {
 };
 
 TEST_F(Stores, AreListedWithTheirRuns) {
-  EXPECT_CONTAINS(run({"stores"}).out, "no run has a store there");
+  EXPECT_CONTAINS(run({"stores"}).out, "no run has states on a drive there");
   make_run("kept");
   make_store("lost");
   // The directory is that of a known run.
