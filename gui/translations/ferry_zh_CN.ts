@@ -4849,8 +4849,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>跟踪文件</translation>
     </message>
     <message>
-        <source>Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl, .parquet, .arrow or .conll file; or several files of one form: a pattern (&apos;data/*.jsonl&apos;), or names with commas between them.</source>
-        <translation>每个标签一个子文件夹（内含文本文件）的文件夹，或 .tsv、.csv、.jsonl、.parquet、.arrow、.conll 文件；也可以是多个同格式的文件：写成通配模式（&apos;data/*.jsonl&apos;）或用逗号分隔的文件名。</translation>
+        <source>Folder with one sub-folder of text files per label, or a .tsv, .csv, .json, .jsonl, .parquet, .arrow, .conll, .txt or .md file; or several files of one form: a pattern (&apos;data/*.jsonl&apos;), or names with commas between them.</source>
+        <translation>每个标签一个子文件夹（内含文本文件）的文件夹，或 .tsv、.csv、.json、.jsonl、.parquet、.arrow、.conll、.txt、.md 文件；也可以是多个同格式的文件：写成通配模式（&apos;data/*.jsonl&apos;）或用逗号分隔的文件名。</translation>
     </message>
     <message>
         <source>For experiments: regions of device memory that hold one block&apos;s weights each. More hide transfers better and leave less memory for activations.</source>
