@@ -286,6 +286,8 @@ TEST_F(Runs, AProcessThatIsGoneIsLost) {
     run.set_phase(Phase::training);
     write_text_file(run_ / "config.toml", "");
     std::ofstream(run_ / ".config.toml.tmp-77-0") << "half";
+    fs::create_directories(run_ / "state");
+    std::ofstream(run_ / "state/.drive_states.json.tmp-77-0") << "half";
     ::kill(::getpid(), SIGKILL);
   }
   int status = 0;
@@ -293,6 +295,7 @@ TEST_F(Runs, AProcessThatIsGoneIsLost) {
   EXPECT_EQ(read_run(run_)["phase"], "lost");
   RunDirectory again(run_);
   EXPECT_FALSE(fs::exists(run_ / ".config.toml.tmp-77-0")) << "what it left half-written goes";
+  EXPECT_TRUE(fs::is_empty(run_ / "state"));
   again.set_phase(Phase::finished);
   EXPECT_EQ(read_run(run_)["phase"], "finished");
 }

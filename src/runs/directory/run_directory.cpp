@@ -120,6 +120,13 @@ std::optional<Phase> phase_named(std::string_view name) {
 
 namespace {
 
+/** Removes what a killed process left half-written. */
+void remove_temporary_files(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);
+}
+
 /** A new one is its owner's alone: texts of the data and samples of predictions are in it. */
 const fs::path& make_run_directory(const fs::path& path) {
   std::error_code error;
@@ -141,8 +148,8 @@ RunDirectory::RunDirectory(const fs::path& path) : place_(make_run_directory(pat
     throw in_use(path);
   refuse_links_in(path);
   if (!has_locks) claim();
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
-    if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);
+  remove_temporary_files(path);
+  remove_temporary_files(path / "state");
   remove_unfinished(path);
   if (has_record) record_ = JsonValue(parse_run(path));
   char host[256] = {};
