@@ -86,9 +86,9 @@ def run(words, root, environment):
     if words[1] == 'gui':
         words = [words[0], 'gui', '--help']  # a window, where it is built
     done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode == 0:
+    # What `ferry doctor` finds wrong with the machine of the test is no fault of README.
+    if done.returncode == 0 or (words[1] == 'doctor' and done.returncode == 5):
         return ''
-    # A machine that is not here may be planned for a model that is not here either: it does not fit, or it does.
     return f'exit {done.returncode}: {done.stderr.strip()[-600:]}'
 
 
