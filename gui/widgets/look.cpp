@@ -1,8 +1,60 @@
 #include "gui/widgets/look.h"
 
-#include <QEvent>
+#include <QComboBox>
+#include <QHelpEvent>
+#include <QPainter>
+#include <QStyle>
+#include <QToolTip>
+#include <algorithm>
 
 namespace ferry::gui {
+
+namespace {
+
+/** Characters that a label keeps at least: most captions of forms are shorter. */
+constexpr int kLeastChars = 14;
+
+}  // namespace
+
+TextLabel::TextLabel(const QString& text, QWidget* parent) : QLabel(text, parent) {}
+
+QSize TextLabel::minimumSizeHint() const {
+  QSize size = QLabel::minimumSizeHint();
+  // A picture keeps its size.
+  if (!text().isEmpty())
+    size.setWidth(std::min(size.width(), kLeastChars * fontMetrics().averageCharWidth()));
+  return size;
+}
+
+bool TextLabel::is_too_long() const {
+  const bool is_plain = textFormat() == Qt::PlainText || !Qt::mightBeRichText(text());
+  return !wordWrap() && !text().isEmpty() && is_plain && sizeHint().width() > width();
+}
+
+bool TextLabel::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip && toolTip().isEmpty() && is_too_long()) {
+    QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(), text(), this);
+    return true;
+  }
+  return QLabel::event(event);
+}
+
+void TextLabel::paintEvent(QPaintEvent* event) {
+  if (!is_too_long()) return QLabel::paintEvent(event);
+  QPainter painter(this);
+  drawFrame(&painter);
+  const int mnemonic = buddy() ? Qt::TextShowMnemonic : 0;
+  const int flags = QStyle::visualAlignment(layoutDirection(), alignment()) | mnemonic;
+  const QRect room = contentsRect().adjusted(margin(), margin(), -margin(), -margin());
+  style()->drawItemText(&painter, room, flags, palette(), isEnabled(),
+                        fontMetrics().elidedText(text(), Qt::ElideRight, room.width(), mnemonic),
+                        foregroundRole());
+}
+
+void give_way(QComboBox* combo) {
+  combo->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  combo->setMinimumWidth(kLeastChars * combo->fontMetrics().averageCharWidth());
+}
 
 bool has_dark_base(const QPalette& palette) {
   return palette.color(QPalette::Base).lightnessF() < 0.5;
@@ -34,13 +86,13 @@ QFont heading_font(QFont font, double larger) {
 }
 
 QLabel* heading_label(const QString& text, double larger) {
-  auto* const label = new QLabel(text);
+  auto* const label = new TextLabel(text);
   label->setFont(heading_font(label->font(), larger));
   return label;
 }
 
 QLabel* quiet_label(const QString& text) {
-  auto* const label = new QLabel(text);
+  auto* const label = new TextLabel(text);
   label->setForegroundRole(QPalette::PlaceholderText);
   return label;
 }
@@ -52,7 +104,7 @@ QLabel* note_label(const QString& text) {
   return label;
 }
 
-ErrorLabel::ErrorLabel(QWidget* parent) : QLabel(parent) {
+ErrorLabel::ErrorLabel(QWidget* parent) : TextLabel({}, parent) {
   setWordWrap(true);
   setTextFormat(Qt::PlainText);
   setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -70,7 +122,7 @@ void ErrorLabel::set_error(const QString& text) {
 }
 
 void ErrorLabel::changeEvent(QEvent* event) {
-  QLabel::changeEvent(event);
+  TextLabel::changeEvent(event);
   if (event->type() != QEvent::PaletteChange) return;
   QPalette colours = palette();
   const QColor colour = error_colour(colours);

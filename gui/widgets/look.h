@@ -4,6 +4,8 @@
 
 #include <QLabel>
 
+class QComboBox;
+
 namespace ferry::gui {
 
 /** True where what is written or drawn on is dark. */
@@ -14,6 +16,27 @@ QColor error_colour(const QPalette& palette);
 
 /** A ground behind words that are meant, on which text has 4.5:1; `n` tells neighbours apart. */
 QColor mark_colour(const QPalette& palette, int n = 0);
+
+/** The label of all words in pages. Words never set the least width of a window: a long path, an
+ * error or a name gives way. One line that is too long for its room ends in dots, with all of its
+ * words in the tool tip; several lines are wrapped. */
+class TextLabel : public QLabel {
+  Q_OBJECT
+
+ public:
+  explicit TextLabel(const QString& text = {}, QWidget* parent = nullptr);
+  QSize minimumSizeHint() const override;
+
+ protected:
+  bool event(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  /** One line of plain words that is wider than its room. */
+  bool is_too_long() const;
+};
+/** The same of a box whose items are foreign words. */
+void give_way(QComboBox* combo);
 
 QFont bold_font(QFont font);
 /** Bold, and so much larger. */
@@ -28,7 +51,7 @@ QLabel* note_label(const QString& text = {});
 
 /** An error beside what it concerns: hidden while it is empty. The sign before it says "error"
  * without colour. */
-class ErrorLabel : public QLabel {
+class ErrorLabel : public TextLabel {
   Q_OBJECT
 
  public:

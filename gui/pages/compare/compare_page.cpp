@@ -124,7 +124,7 @@ void ComparePage::make_runs_page() {
   export_action_->setObjectName("action_export_comparison");
   add_ = new QPushButton(tr("A&dd runs…"));
   add_->setObjectName("add_runs");
-  auto* const metric_label = new QLabel(tr("&Curve"));
+  auto* const metric_label = new TextLabel(tr("&Curve"));
   metric_ = new QComboBox;
   metric_->setObjectName("metric");
   metric_->setFocusPolicy(Qt::StrongFocus);
@@ -144,7 +144,7 @@ void ComparePage::make_runs_page() {
   tabs_->setDocumentMode(true);
   tabs_->addTab(view_of(results_, tr("Results"), "results"), tr("&Results"));
   auto* const settings_page = new QWidget;
-  same_ = new QLabel(tr("The runs have the same settings."));
+  same_ = new TextLabel(tr("The runs have the same settings."));
   same_->setAlignment(Qt::AlignCenter);
   same_->setVisible(false);
   auto* const inside = new QVBoxLayout(settings_page);
@@ -304,7 +304,7 @@ void ComparePage::fill_chips() {
     auto* const chip = new QWidget;
     auto* const row = new QHBoxLayout(chip);
     row->setContentsMargins({});
-    auto* const label = new QLabel(
+    auto* const label = new TextLabel(
         fontMetrics().elidedText(name, Qt::ElideMiddle, 34 * fontMetrics().averageCharWidth()));
     label->setAccessibleName(name);
     label->setToolTip(path_text(run));

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMeasuring_s = 20;
 
 QLabel* wrapped_words(const QString& text = {}) {
-  auto* label = new QLabel(text);
+  auto* label = new TextLabel(text);
   label->setWordWrap(true);
   label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -45,7 +45,7 @@ void fill(QGridLayout& grid, const std::vector<std::pair<QString, QString>>& row
     grid.setRowStretch(row, 0);
   int row = 0;
   for (const auto& [name, value] : rows) {
-    auto* left = new QLabel(name);
+    auto* left = new TextLabel(name);
     left->setForegroundRole(QPalette::PlaceholderText);
     QLabel* right = wrapped_words(value);
     right->setAccessibleName(QStringLiteral("%1: %2").arg(name, value));
@@ -170,6 +170,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   column->addStretch();
 
   auto* scroll = new QScrollArea;
+  scroll->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setWidget(inside);
@@ -189,7 +190,7 @@ QWidget* DoctorPage::make_head() {
   auto* head = new QWidget;
   auto* row = new QHBoxLayout(head);
   row->setContentsMargins(0, 0, 0, 0);
-  icon_ = new QLabel;
+  icon_ = new TextLabel;
   verdict_ = heading_label({}, kTitle);
   verdict_->setObjectName("doctor_verdict");
   const auto button = [this](QAction* action, const char* name) {
@@ -244,7 +245,7 @@ QWidget* DoctorPage::widget_of(const Finding& finding, int place) {
   QFrame* frame = card();
   frame->setObjectName(QStringLiteral("doctor_finding_%1").arg(place));
   auto* row = new QHBoxLayout(frame);
-  auto* icon = new QLabel;
+  auto* icon = new TextLabel;
   icon->setPixmap(verdict_pixmap(icon_of(finding.severity), fontMetrics().height() * 5 / 4, *this));
   row->addWidget(icon, 0, Qt::AlignTop);
   auto* said = new QVBoxLayout;

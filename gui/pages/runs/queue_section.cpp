@@ -62,11 +62,11 @@ QueueSection::QueueSection(AppSettings& settings, RunQueue& queue, QWidget* pare
       settings_(settings),
       queue_(queue),
       switch_(new QCheckBox(tr("Start &queued runs one after another"))),
-      status_(new QLabel),
-      empty_(new QLabel(tr("Nothing waits. “Add to queue” on New run puts settings here."))),
+      status_(new TextLabel),
+      empty_(new TextLabel(tr("Nothing waits. “Add to queue” on New run puts settings here."))),
       list_(new QListView),
       content_(new QWidget) {
-  auto* title = new QLabel(tr("Queue"));
+  auto* title = new TextLabel(tr("Queue"));
   title->setFont(bold_font(title->font()));
   switch_->setObjectName("queue_switch");
   status_->setObjectName("queue_status");

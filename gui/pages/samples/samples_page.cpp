@@ -138,7 +138,7 @@ QWidget* SamplesPage::make_texts() {
   title_->setWordWrap(false);
   other_ = new QComboBox;
   other_->setObjectName("compare_with");
-  auto* with = new QLabel(tr("Compare &with"));
+  auto* with = new TextLabel(tr("Compare &with"));
   with->setBuddy(other_);
   other_->setAccessibleName(tr("Compare with"));
   copy_button_ = new QPushButton(tr("Cop&y text"));
@@ -272,7 +272,7 @@ void SamplesPage::show_nothing() {
   }
   empty_title_->setText(has_run ? tr("This run has no samples") : tr("Choose a run"));
   empty_text_->setText(
-      tr("Samples show how a language model goes on with beginnings of your choice while it "
+      tr("Samples show how a language model continues beginnings of your choice while it "
          "learns.\nTo get some, set \"%1\" (sample_prompts) in a new run of the task causal-lm; "
          "\"%2\" (sample_steps) says how often.")
           .arg(label_of("sample_prompts"), label_of("sample_steps")));

@@ -148,7 +148,7 @@ void TryItPage::show_form() {
                                                       : QString());
   second_box_->setVisible(form_.takes_pairs);
   generation_box_->setVisible(form_.kind == FormKind::generation);
-  ask_button_->setText(form_.kind == FormKind::generation ? tr("&Go on") : tr("As&k"));
+  ask_button_->setText(form_.kind == FormKind::generation ? tr("Co&ntinue") : tr("As&k"));
   update_ask();
 }
 
@@ -157,7 +157,7 @@ void TryItPage::show_form() {
 QString TryItPage::trouble_of_form() const {
   if (picker_->model().empty()) return tr("Choose a run or a model first.");
   // Until then form_ is the former model's.
-  if (background_.is_busy()) return tr("The model is looked at.");
+  if (background_.is_busy()) return tr("The model is being read.");
   if (!form_.trouble.isEmpty()) return form_.trouble;
   const QString first = first_->toPlainText(), second = second_->toPlainText();
   if (first.trimmed().isEmpty()) return tr("Type a text first.");

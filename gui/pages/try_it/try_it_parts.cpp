@@ -45,7 +45,7 @@ QWidget* TryItPage::make_form() {
   auto* column = new QVBoxLayout(form_box_);
   column->setContentsMargins(0, 0, 0, 0);
   first_ = make_text("text", 3);
-  first_label_ = new QLabel(tr("&Text"));
+  first_label_ = new TextLabel(tr("&Text"));
   first_label_->setBuddy(first_);
   column->addWidget(first_label_);
   column->addWidget(first_, 1);
@@ -54,7 +54,7 @@ QWidget* TryItPage::make_form() {
   auto* second = new QVBoxLayout(second_box_);
   second->setContentsMargins(0, 0, 0, 0);
   second_ = make_text("context", 4);
-  second_label_ = new QLabel;
+  second_label_ = new TextLabel;
   second_label_->setBuddy(second_);
   second->addWidget(second_label_);
   second->addWidget(second_, 1);
@@ -124,7 +124,7 @@ QWidget* TryItPage::make_generation_settings() {
          "line."));
   const auto add = [&](const QString& label, QWidget* field, const char* name) {
     auto* cell = new QVBoxLayout;
-    auto* words = new QLabel(label);
+    auto* words = new TextLabel(label);
     words->setBuddy(field);
     field->setObjectName(name);
     field->setAccessibleName(QString(label).remove('&'));
@@ -184,7 +184,7 @@ QWidget* TryItPage::make_history() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  auto* label = new QLabel(tr("Hi&story"));
+  auto* label = new TextLabel(tr("Hi&story"));
   history_list_ = new QListWidget;
   history_list_->setObjectName("history");
   history_list_->setAccessibleName(tr("What was asked before"));

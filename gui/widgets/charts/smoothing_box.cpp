@@ -1,4 +1,5 @@
 #include "gui/widgets/charts/smoothing_box.h"
+#include "gui/widgets/look.h"
 
 #include <QHBoxLayout>
 #include <QLabel>
@@ -8,7 +9,7 @@
 namespace ferry::gui {
 
 SmoothingBox::SmoothingBox(QWidget* parent) : QWidget(parent) {
-  auto* const label = new QLabel(tr("S&moothing"));
+  auto* const label = new TextLabel(tr("S&moothing"));
   slider_ = new QSlider(Qt::Horizontal);
   slider_->setObjectName("smoothing");
   slider_->setRange(0, 99);
@@ -19,7 +20,7 @@ SmoothingBox::SmoothingBox(QWidget* parent) : QWidget(parent) {
   slider_->setToolTip(
       tr("How much of each point comes from the points before it. 0 shows the values alone."));
   label->setBuddy(slider_);
-  value_ = new QLabel;
+  value_ = new TextLabel;
   value_->setMinimumWidth(fontMetrics().horizontalAdvance("0.99 "));
   auto* const row = new QHBoxLayout(this);
   row->setContentsMargins({});

@@ -58,13 +58,13 @@ RunPicker::RunPicker(RunListModel& list, AppSettings& settings, For what, QWidge
 
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 0, 0, 0);
-  run_label_ = new QLabel(tr("&Run"));
+  run_label_ = new TextLabel(tr("&Run"));
   run_label_->setBuddy(runs_);
   grid->addWidget(run_label_, 0, 0);
   grid->addWidget(runs_, 0, 1);
   if (what_ == For::model) {
     models_ = make_combo("model_picker", tr("Model of the run"));
-    auto* model_label = new QLabel(tr("&Model"));
+    auto* model_label = new TextLabel(tr("&Model"));
     model_label->setBuddy(models_);
     grid->addWidget(model_label, 0, 2);
     grid->addWidget(models_, 0, 3);
