@@ -64,6 +64,11 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path, error);
 }
 
+QString sentence(QString text) {
+  if (!text.isEmpty()) text[0] = text[0].toUpper();
+  return text;
+}
+
 std::optional<QString> trouble_of(const std::function<void()>& work) {
   try {
     work();

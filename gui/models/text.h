@@ -22,6 +22,9 @@ bool open_to_read(QFile& file, const std::filesystem::path& path);
 /** False also where nobody can tell. */
 bool is_there(const std::filesystem::path& path);
 
+/** The text as a sentence begins. */
+QString sentence(QString text);
+
 /** Does what may fail; what went wrong, for the user. Event handlers may not throw. */
 std::optional<QString> trouble_of(const std::function<void()>& work);
 

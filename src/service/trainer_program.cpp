@@ -18,10 +18,13 @@ std::optional<fs::path> find_trainer() {
                 fmt::format("FERRY_TRAINER names no program: '{}'", given),
                 "unset it, or give the path of ferry-trainer");
   }
-  const fs::path here = config::program_directory();
-  for (const char* where : {"ferry-trainer", "../libexec/ferry/ferry-trainer",
-                            "../train/ferry-trainer", "../../src/train/ferry-trainer"})
-    if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
+  // An app that was told of a ferry elsewhere takes that one's other half, too.
+  const fs::path ferry = config::environment_variable("FERRY");
+  for (const fs::path& here : {ferry.parent_path(), config::program_directory()})
+    for (const char* where : {"ferry-trainer", "../libexec/ferry/ferry-trainer",
+                              "../train/ferry-trainer", "../../src/train/ferry-trainer"})
+      if (!here.empty() && access((here / where).c_str(), X_OK) == 0)
+        return (here / where).lexically_normal();
   return std::nullopt;
 }
 

@@ -6,8 +6,8 @@
 
 namespace ferry::service {
 
-/** ferry-trainer: $FERRY_TRAINER, else beside this program (installed: ../libexec/ferry; in the
- * build tree: ../train, of the app ../../src/train). nullopt when there is none. Throws
+/** ferry-trainer: $FERRY_TRAINER, else beside $FERRY or this program (installed: ../libexec/ferry;
+ * in the build tree: ../train, of the app ../../src/train). nullopt when there is none. Throws
  * Error(usage) when FERRY_TRAINER names no program. */
 std::optional<std::filesystem::path> find_trainer();
 

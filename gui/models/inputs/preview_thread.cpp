@@ -77,8 +77,20 @@ bool PreviewThread::ask(const config::Config& config) {
     if (is_over || turn.is_overtaken()) return;
     PreviewOutcome all = outcome_of(config, /*counts_all=*/true);
     if (!all.preview) all.preview = samples;
-    all.is_complete = true;
+    all.is_complete = !all.preview || all.error || all.preview->numbers.n_truncated == 0;
+    PreviewOutcome more = all;
     deliver(turn, std::move(all));
+    if (more.is_complete || turn.is_overtaken()) return;
+    // At what length would none be cut? Counted anew, as long as the model's texts may be.
+    config::Config longest = config;
+    longest.set("max_length", "auto", {config::Source::command_line, "the app"});
+    if (const PreviewOutcome uncut = outcome_of(longest, /*counts_all=*/true);
+        uncut.preview && uncut.preview->max_length > more.preview->max_length) {
+      more.uncut = uncut.preview->numbers;
+      more.uncut_max_length = uncut.preview->max_length;
+    }
+    more.is_complete = true;
+    deliver(turn, std::move(more));
   });
   return true;
 }

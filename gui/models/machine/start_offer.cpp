@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gui/models/inputs/model_facts.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #undef slots  // of Qt; a name in the plan
@@ -125,26 +126,20 @@ void add_models(StartKind kind, ModelOffers& found, std::set<fs::path>& director
     }
 }
 
-/** The command that fetches the smallest model of a preset that would fit. */
-QString how_to_get_one(StartKind kind, const service::MachineHere& here) {
+/** The smallest model of a preset, and the command that fetches it. */
+void find_fetched(StartKind kind, ModelOffers& found) {
   for (const char* name :
-       {"SmolLM2-135M", "gpt2", "Qwen2.5-0.5B", "distilbert-base-uncased", "bert-base-uncased"}) {
-    for (const service::PresetFacts& facts : service::own_presets())
-      if (facts.task == task_of(kind) && facts.model == name) {
-        try {
-          config::find_model(name);
-        } catch (const Error& error) {
-          // Behind the dash stands what to do.
-          const QString said = to_text(error.what());
-          return StartWords::tr("For example %1: %2")
-              .arg(QString::fromLatin1(name), said.mid(said.indexOf(" - ") + 3));
-        } catch (const std::exception&) {
-          continue;
-        }
-      }
-  }
-  Q_UNUSED(here);
-  return {};
+       {"SmolLM2-135M", "gpt2", "Qwen2.5-0.5B", "distilbert-base-uncased", "bert-base-uncased"})
+    for (const service::PresetFacts& facts : service::own_presets()) {
+      if (facts.task != task_of(kind) || facts.model != name) continue;
+      config::Config config;
+      config.set("model", name, kOrigin);
+      const QString command = read_model_facts(config).download;
+      if (command.isEmpty()) continue;
+      found.fetched = QString::fromLatin1(name);
+      found.fetch_command = command.section(QStringLiteral(" --local-dir"), 0, 0);
+      return;
+    }
 }
 
 }  // namespace
@@ -192,13 +187,20 @@ ModelOffers find_offers(StartKind kind, const service::MachineHere& here) {
   };
   std::stable_sort(found.offers.begin(), found.offers.end(),
                    [&](const ModelOffer& a, const ModelOffer& b) { return rank(a) < rank(b); });
-  if (found.offers.empty()) {
-    const QString how = how_to_get_one(kind, here);
-    found.why_none = how.isEmpty()
-                         ? StartWords::tr("No model for this is on this machine.")
-                         : StartWords::tr("No model for this is on this machine. %1").arg(how);
-  }
+  if (found.offers.empty()) find_fetched(kind, found);
   return found;
+}
+
+std::optional<ModelOffer> offer_of(StartKind kind, const fs::path& directory) {
+  std::optional<ModelOffer> offer;
+  trouble_of([&] {
+    if (is_of_task(directory, kind))
+      offer = ModelOffer{.name = path_text(directory.filename()),
+                         .preset = {},
+                         .settings = plain_settings(kind, directory),
+                         .n_bytes = weight_bytes(directory)};
+  });
+  return offer;
 }
 
 config::Config settings_of(const ModelOffer& offer,

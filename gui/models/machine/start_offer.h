@@ -5,6 +5,7 @@
 #include <QString>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,9 @@ struct MachineLook {
 MachineLook look_at_machine();
 
 enum class StartKind {
-  classify,  ///< tell texts apart
-  go_on,     ///< go on with texts
-  own_data,  ///< tell the user's own texts apart
+  classify,  ///< a label for each text
+  go_on,     ///< a language model that continues texts
+  own_data,  ///< a label for each of the user's own texts
 };
 
 /** A model that is here, and the settings that suit it. */
@@ -49,8 +50,12 @@ struct ModelOffer {
 
 struct ModelOffers {
   std::vector<ModelOffer> offers;  ///< the one that is offered first
-  QString why_none;                ///< how to get one; empty where there are some
+  // Where there are none: a small one to fetch, and the command that brings it to a directory named
+  // behind it. Empty: none is known.
+  QString fetched, fetch_command;
 };
+/** The model of a directory, wherever it lies; nullopt: none, or not one for what is to be done. */
+std::optional<ModelOffer> offer_of(StartKind kind, const std::filesystem::path& directory);
 /** Models on this machine for what is to be done; of presets those that were made for no more than
  * this machine. */
 ModelOffers find_offers(StartKind kind, const service::MachineHere& here);

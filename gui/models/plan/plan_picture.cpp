@@ -2,8 +2,11 @@
 
 #include <QLocale>
 #include <algorithm>
+#include <cmath>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/service_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
 
@@ -99,7 +102,7 @@ PlanPicture::PlanPicture(const PlanOutcome& outcome) {
 
 void PlanPicture::add_error(const Error& error) {
   verdict_word = tr("No plan");
-  why = to_text(error.what()).section(QStringLiteral("] "), 1);
+  why = message_of(to_text(error.what())).text;
   summary = tr("No plan: %1").arg(why);
 }
 
@@ -170,18 +173,16 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     } else {
       bar.caption = gib(bar.total());
     }
-    // Memory has its true share of the limit. A disk or a drive may be a thousand times larger than
-    // what is written to it: its limit is told then, and not drawn.
-    constexpr double kSeen = 4;
-    double scale = std::max({bar.total(), least_scale, 1.0});
-    const bool is_disk = &bar == &disk || &bar == &drive;
-    if (bar.limit > 0 && (!is_disk || bar.limit < kSeen * scale))
-      scale = std::max(scale, bar.limit);
-    bar.scale = 1.04 * scale;
+    // Every bar has its true share of its limit, also a disk's that is hardly used.
+    bar.scale = 1.04 * std::max({bar.total(), least_scale, bar.limit, 1.0});
+  };
+  // What was given is the limit also where it is less than the driver or the process takes.
+  const auto limit_of = [&](const char* key, int64_t limit_bytes) {
+    return std::min(answer.config.maybe_integer(key).value_or(limit_bytes), limit_bytes);
   };
   if (request.has_gpu) {
     add_segment(gpu, kReserved, tr("driver and kernels"), request.gpu_reserved_bytes);
-    finish(gpu, request.gpu_budget_bytes + request.gpu_reserved_bytes);
+    finish(gpu, limit_of("gpu_memory", request.gpu_budget_bytes + request.gpu_reserved_bytes));
     memory.push_back(gpu);
     add_segment(pageable, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
     finish(pinned, request.host_budget_bytes);
@@ -190,9 +191,10 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     memory.push_back(pageable);
   } else {
     add_segment(pinned, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
-    finish(pinned, request.host_budget_bytes < kNoLimit_bytes
-                       ? request.host_budget_bytes + request.host_reserved_bytes
-                       : 0);
+    finish(pinned,
+           request.host_budget_bytes < kNoLimit_bytes
+               ? limit_of("host_memory", request.host_budget_bytes + request.host_reserved_bytes)
+               : 0);
     memory.push_back(pinned);
   }
   if (answer.nvme) {
@@ -241,13 +243,16 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
     const QString share =
         c.toString(planned.step_s > 0 ? 100 * resource.busy_s / planned.step_s : 0, 'f', 0);
     bar.caption = tr("%1, %2 % of the step").arg(milliseconds(resource.busy_s), share);
-    if (resource.queue == planned.binding) bar.caption = tr("%1 \u2014 binds").arg(bar.caption);
+    if (resource.queue == planned.binding)
+      bar.caption = tr("%1 \u2014 limits the step").arg(bar.caption);
     bar.limit = planned.step_s;
     bar.limit_name = tr("a step: %1").arg(milliseconds(planned.step_s));
     bar.scale = 1.04 * planned.step_s;
     time.push_back(std::move(bar));
   }
-  const auto rate = [&](double n) { return c.toString(n, 'f', n < 100 ? 1 : 0); };
+  const auto rate = [&](double n) {
+    return n < 100 ? c.toString(n, 'f', 1) : QLocale().toString(qlonglong(std::llround(n)));
+  };
   figures.emplace_back(tr("A step"), milliseconds(planned.step_s));
   figures.emplace_back(
       tr("Speed"), planned.least_samples_per_s
@@ -261,10 +266,13 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
                            : tr("%1 tokens/s, texts of %2")
                                  .arg(rate(planned.tokens_per_s), rate(planned.tokens_per_text)));
   if (planned.run_s)
-    figures.emplace_back(tr("The run"),
-                         tr("%1 for %n step(s)", nullptr, static_cast<int>(*answer.texts.n_steps))
-                             .arg(duration_text(*planned.run_s)));
-  if (planned.run_s && planned.step_joules_at_most)
+    figures.emplace_back(
+        tr("The run"),
+        tr("%1 for %n step(s)", nullptr, static_cast<int>(*answer.texts.n_steps))
+            .arg(*planned.run_s < 1 ? tr("less than a second") : duration_text(*planned.run_s)));
+  // A few watt-hours are the least that says anything.
+  if (planned.run_s && planned.step_joules_at_most &&
+      static_cast<double>(*answer.texts.n_steps) * *planned.step_joules_at_most >= 360)
     figures.emplace_back(tr("Energy"),
                          tr("at most %1 Wh of the GPU")
                              .arg(c.toString(static_cast<double>(*answer.texts.n_steps) *
@@ -277,7 +285,7 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
                  .arg(QString::fromUtf8(gain.what), milliseconds(gain.step_s),
                       c.toString(100 * (1 - gain.step_s / planned.step_s), 'f', 1));
   if (gains.isEmpty())
-    gains << (is_complete_ ? tr("would not make it faster by 1 %") : QStringLiteral("\u2026"));
+    gains << (is_complete_ ? tr("saves less than 1 % of the time") : QStringLiteral("\u2026"));
   if (answer.request.has_gpu || !planned.gains.empty())
     figures.emplace_back(tr("One more GiB"), gains.join(QStringLiteral("; ")));
   figures.emplace_back(tr("Figures"), to_text(answer.request.machine->source));
@@ -334,7 +342,7 @@ void PlanPicture::add_verdict(const PlanOutcome& outcome) {
               .arg(gib(static_cast<double>(*answer.disk.free_bytes)),
                    gib(static_cast<double>(answer.disk.need.bytes())));
   } else {
-    why = to_text(answer.plan->why);
+    why = service_words(to_text(answer.plan->why));
   }
   if (!why.isEmpty()) why[0] = why[0].toUpper();
   if (!help.isEmpty()) help[0] = help[0].toUpper();

@@ -145,6 +145,13 @@ void PlanThread::ask(const config::Config& config) {
   });
 }
 
+void PlanThread::forget() {
+  ++question_;
+  is_waiting_ = false;
+  main_.forget();
+  stand_in_.forget();
+}
+
 void PlanThread::take(const Outcome& outcome) {
   has_answer_ = true;
   if (outcome->is_complete) is_waiting_ = false;

@@ -36,6 +36,8 @@ class PlanThread : public QObject {
   explicit PlanThread(QObject* parent = nullptr);
 
   void ask(const config::Config& config);
+  /** What was asked is not wanted any more. */
+  void forget();
   /** A question was asked whose last answer has not come. */
   bool is_waiting() const { return is_waiting_; }
 

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/** The last part of a path or of a model's name, of characters that any file system takes. */
+/** The last part of a path or of a model's name, of characters that any file system takes; as
+ * `ferry train` names a run of its own. */
 std::string short_name(std::string path) {
   while (!path.empty() && path.back() == '/')
     path.pop_back();
@@ -23,8 +24,6 @@ std::string short_name(std::string path) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '-';
   name.resize(std::min<size_t>(name.size(), 32));
-  for (char& c : name)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -65,7 +64,7 @@ QString shell_text(const QString& program, const QStringList& arguments) {
 }
 
 fs::path new_run_directory(const fs::path& runs, const config::Config& config) {
-  std::string name = QDateTime::currentDateTime().toString("yyyy-MM-dd_HHmm").toStdString();
+  std::string name = QDateTime::currentDateTime().toString("yyyy-MM-dd_HHmmss").toStdString();
   for (const char* key : {"model_name_or_path", "dataset"})
     if (const std::string part = short_name(config.text(key)); !part.empty()) name += "_" + part;
   std::error_code error;

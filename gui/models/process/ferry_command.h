@@ -24,7 +24,7 @@ QStringList arguments_of(const config::Config& config, config::VerbMask verb);
 /** The command as a shell takes it. */
 QString shell_text(const QString& program, const QStringList& arguments);
 
-/** A directory under `runs` that is not there yet: "2026-11-20_1015_minilm_reviews". */
+/** A directory under `runs` that is not there yet: "2026-11-20_101530_MiniLM_reviews". */
 std::filesystem::path new_run_directory(const std::filesystem::path& runs,
                                         const config::Config& config);
 

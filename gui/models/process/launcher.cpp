@@ -155,7 +155,8 @@ void Launcher::look() {
   for (const Start& start : ended) {
     const QString said = said_in(start.log);
     QFile::remove(path_text(start.log));
-    emit failed(start.run, said.isEmpty() ? tr("It ended without a word.") : said, start.command);
+    emit failed(start.run, said.isEmpty() ? tr("It ended without a message.") : said,
+                start.command);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/runs/run_progress.h"
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "src/runs/directory/checkpoints.h"
 
@@ -38,9 +39,10 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
   const auto checkpoints = runs::complete_checkpoints(run);
   if (!checkpoints.empty())
     add(RunDetails::tr("Last checkpoint"),
-        RunDetails::tr("%1 of %2")
-            .arg(path_text(checkpoints.back().path.filename()),
-                 QLocale().toString(static_cast<qulonglong>(checkpoints.size()))));
+        checkpoints.size() == 1
+            ? path_text(checkpoints.back().path.filename())
+            : RunDetails::tr("%1 (%n are kept)", nullptr, static_cast<int>(checkpoints.size()))
+                  .arg(path_text(checkpoints.back().path.filename())));
   else if (record.is_object())
     add(RunDetails::tr("Last checkpoint"), RunDetails::tr("none"));
   if (record.is_object() && record.contains("parent") && record["parent"].is_object())
@@ -53,8 +55,9 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
             : RunDetails::tr("%1 on %2")
                   .arg(record["pid"].get<int64_t>())
                   .arg(text_in(record, "host")));
-  add(RunDetails::tr("Plan"),
-      record.is_object() && record.contains("plan") ? text_in(record["plan"], "why") : QString());
+  add(RunDetails::tr("Plan"), record.is_object() && record.contains("plan")
+                                  ? sentence(service_words(text_in(record["plan"], "why")))
+                                  : QString());
   add(RunDetails::tr("Directory"), path_text(run));
   return details;
 }

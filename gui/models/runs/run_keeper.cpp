@@ -139,10 +139,15 @@ bool RunKeeper::has_paused(const fs::path& run) const {
   return kept_.contains(path_text(run));
 }
 
+std::vector<fs::path> RunKeeper::paused() const {
+  std::vector<fs::path> runs;
+  for (const auto& [path, kept] : kept_)
+    runs.push_back(to_path(path));
+  return runs;
+}
+
 QString RunKeeper::why_not_now() const {
-  if (is_outside_)
-    return tr("Run hours begin at %1")
-        .arg(QLocale().toString(settings_.run_from(), QLocale::ShortFormat));
+  if (is_outside_) return tr("Run hours begin at %1").arg(hour_text(settings_.run_from()));
   if (is_wanted_) return tr("Another program uses the GPU's memory");
   return {};
 }
@@ -211,7 +216,7 @@ void RunKeeper::follow(const Running& run, const QDateTime& now, const QString& 
   } else if (why_not.isEmpty() && kept_.contains(path) && is_paused &&
              allowed.allows(service::RunAction::resume)) {
     asked_[path] = now;
-    emit acted(run.path, tr("%1 goes on").arg(isolated(run_name(run.path))));
+    emit acted(run.path, tr("%1 is resumed").arg(isolated(run_name(run.path))));
     world_.resume(run.path);
   }
 }

@@ -63,6 +63,8 @@ class RunKeeper : public QObject {
   QString why_not_now() const;
   /** It paused this run, and will let it go on. */
   bool has_paused(const std::filesystem::path& run) const;
+  /** The runs that it paused and that wait for it to let them go on. */
+  std::vector<std::filesystem::path> paused() const;
 
   /** Memory of other programs from which on runs yield to them. */
   int64_t threshold_bytes() const;

@@ -98,7 +98,7 @@ RunListModel::RunListModel(AppSettings& settings, Launcher& launcher, QObject* p
     if (row < 0 || message.isEmpty()) return;
     rows_[static_cast<size_t>(row)]->is_starting = false;
     rows_[static_cast<size_t>(row)]->start_failure = message;
-    emit dataChanged(index(row, 0), index(row, kColumns - 1));
+    tell_change(row);
   });
   timer_.start(0);  // soon, once the window is there
 }
@@ -204,7 +204,10 @@ void RunListModel::remove(int row) {
 }
 
 void RunListModel::forget(const fs::path& run) {
-  if (const int row = row_of(run); row >= 0) remove(row);
+  const int row = row_of(run);
+  if (row < 0) return;
+  remove(row);
+  emit looked();
 }
 
 /** A run that is being started, or was a moment ago, has a row whether or not it was found. */
@@ -219,7 +222,13 @@ void RunListModel::note_start(const fs::path& run) {
   started.path = run;
   started.start_failure.clear();
   started.is_starting = launcher_.is_starting(run);
-  if (look_at(started)) emit dataChanged(index(row, 0), index(row, kColumns - 1));
+  if (look_at(started)) tell_change(row);
+}
+
+/** Of what came between two turns: details and buttons follow at once, as after a turn. */
+void RunListModel::tell_change(int row) {
+  emit dataChanged(index(row, 0), index(row, kColumns - 1));
+  emit looked();
 }
 
 void RunListModel::tell_news() {
@@ -296,7 +305,7 @@ bool RunListModel::look_at(Row& row) {
     has_changed = true;
   }
   if (!(row.facts == row.watch.facts())) {
-    if (was_alive && row.watch.facts().waits_for_room && !row.facts.waits_for_room)
+    if (was_alive && gui::waits_for_room(row.watch.facts()) && !gui::waits_for_room(row.facts))
       waiting_.push_back(row.path);
     row.facts = row.watch.facts();
     has_changed = true;

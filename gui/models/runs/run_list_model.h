@@ -104,6 +104,7 @@ class RunListModel : public QAbstractTableModel {
   void take_found(const std::vector<Found>& found, bool is_last);
   void add(std::unique_ptr<Row> row);
   void remove(int row);
+  void tell_change(int row);
   void note_start(const std::filesystem::path& run);
   void follow_launcher();
   void tell_news();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "src/base/host_memory.h"
 
@@ -64,8 +65,7 @@ QString why_lost(const Json& record, std::optional<double> used, const HostRoom&
   const int64_t planned = planned_host_bytes(record), available = budgeted_host_bytes(record);
   const bool is_here = text_in(record, "host").toStdString() == room.host;
   if (planned == 0)
-    return ProgressWords::tr(
-        "Its process is gone without a word: it was killed, or the power failed.");
+    return ProgressWords::tr("The process ended unexpectedly: it was killed, or the power failed.");
   const QString planned_text = bytes_text(planned);
   const double most = std::max(static_cast<double>(planned), used.value_or(0));
   if (available > 0 && most > 0.9 * static_cast<double>(available))
@@ -79,11 +79,11 @@ QString why_lost(const Json& record, std::optional<double> used, const HostRoom&
         .arg(planned_text, bytes_text(room.free_bytes));
   if (is_here && room.free_bytes > 0)
     return ProgressWords::tr(
-               "Its process is gone without a word: it was killed, or the power failed. It "
+               "The process ended unexpectedly: it was killed, or the power failed. It "
                "had planned %1 of host memory; %2 are available now.")
         .arg(planned_text, bytes_text(room.free_bytes));
   return ProgressWords::tr(
-             "Its process is gone without a word: it was killed, or the power failed. It had "
+             "The process ended unexpectedly: it was killed, or the power failed. It had "
              "planned %1 of host memory.")
       .arg(planned_text);
 }
@@ -93,6 +93,10 @@ QString why_lost(const Json& record, std::optional<double> used, const HostRoom&
 double RunProgress::share() const {
   return n_steps > 0 ? std::clamp(static_cast<double>(step) / static_cast<double>(n_steps), 0., 1.)
                      : 0;
+}
+
+double RunProgress::epoch_share() const {
+  return n_epochs > 0 ? std::clamp(epoch / n_epochs, 0., 1.) : 0;
 }
 
 RunProgress progress_of(const Json& record,
@@ -127,6 +131,11 @@ std::optional<double> used_host_bytes(const MetricsReader& metrics) {
   return last_of(metrics, "host_bytes");
 }
 
+bool uses_gpu(const Json& record, const MetricsReader& metrics) {
+  return last_of(metrics, "gpu_bytes_peak").value_or(0) > 0 ||
+         number_in(record, "promised", "gpu_bytes_peak").value_or(0) > 0;
+}
+
 HostRoom read_host_room() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
@@ -139,7 +148,8 @@ QString why_ended(const Json& record,
                   const service::RunFacts& facts,
                   std::optional<double> used_host_bytes,
                   const HostRoom& room) {
-  const QString reason = text_in(record, "exit_reason"), warning = text_in(record, "warning");
+  const QString reason = sentence(service_words(text_in(record, "exit_reason"))),
+                warning = text_in(record, "warning");
   if (facts.phase == "failed")
     return reason.isEmpty() ? ProgressWords::tr("It failed; its log says more.") : reason;
   if (facts.phase == "lost") return why_lost(record, used_host_bytes, room);

@@ -21,6 +21,8 @@ struct RunProgress {
   std::optional<double> tokens_per_second, loss;
 
   double share() const;
+  /** Of all epochs, 0 to 1: what "epoch 1.5 of 3" says. */
+  double epoch_share() const;
 };
 /** Steps of this session after which the time left is told. */
 inline constexpr int64_t kSteps_to_estimate = 5;
@@ -35,6 +37,9 @@ struct HostRoom {
 };
 /** This machine's. */
 HostRoom read_host_room();
+
+/** It trains on a GPU, by what it measured or promised. */
+bool uses_gpu(const nlohmann::ordered_json& record, const service::MetricsReader& metrics);
 
 /** Bytes of host memory that the run held at its last step. */
 std::optional<double> used_host_bytes(const service::MetricsReader& metrics);

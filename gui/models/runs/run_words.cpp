@@ -109,9 +109,12 @@ QString state_text(const std::string& name) {
   return {};
 }
 
+bool waits_for_room(const RunFacts& facts) {
+  return facts.waits_for_room && facts.phase == "saving" && facts.trainer != Trainer::none;
+}
+
 QString state_text(const RunFacts& facts) {
-  const bool waits = facts.waits_for_room && facts.phase == "saving";
-  return waits ? RunWords::tr("Waits for disk") : state_text(facts.phase);
+  return waits_for_room(facts) ? RunWords::tr("Waits for disk") : state_text(facts.phase);
 }
 
 bool has_ended(const std::string& phase) {
@@ -164,6 +167,11 @@ QDateTime time_of_record(const ordered_json& record, const char* key) {
 QString time_text(const QDateTime& time) {
   if (!time.isValid()) return {};
   QString format = QLocale().dateTimeFormat(QLocale::ShortFormat);
+  return QLocale().toString(time, format.remove(QStringLiteral(":ss")));
+}
+
+QString hour_text(QTime time) {
+  QString format = QLocale().timeFormat(QLocale::ShortFormat);
   return QLocale().toString(time, format.remove(QStringLiteral(":ss")));
 }
 

@@ -21,6 +21,8 @@ QString group_text(RunGroup group);
 QString state_text(const std::string& phase);
 /** Likewise; "Waits for disk" where it does. */
 QString state_text(const service::RunFacts& facts);
+/** All steps are done and the end does not fit the disk; not of a run that has ended since. */
+bool waits_for_room(const service::RunFacts& facts);
 /** The run's process is gone for good: finished, stopped, failed, lost, unstarted. */
 bool has_ended(const std::string& phase);
 
@@ -39,6 +41,8 @@ int64_t steps_in(const nlohmann::ordered_json& record);
 /** A time of run.json, which is UTC; invalid where it is none. */
 QDateTime time_of_record(const nlohmann::ordered_json& record, const char* key);
 QString time_text(const QDateTime& time);
+/** Hours and minutes as the system writes them: "03:00". */
+QString hour_text(QTime time);
 
 /** A name inside a sentence, whichever way it is written. */
 QString isolated(const QString& name);

@@ -1,10 +1,17 @@
 #include "gui/models/settings/app_settings.h"
 
 #include <QDir>
+#include <algorithm>
 
 #include "gui/models/text.h"
 
 namespace ferry::gui {
+
+namespace {
+
+constexpr int kZoom_min = 50, kZoom_max = 200;
+
+}  // namespace
 
 AppSettings::AppSettings(QObject* parent)
     : QObject(parent),
@@ -35,6 +42,13 @@ Theme AppSettings::theme() const {
 
 void AppSettings::set_theme(Theme theme) {
   set_value("theme", theme == Theme::light ? "light" : theme == Theme::dark ? "dark" : "system");
+}
+
+int AppSettings::zoom() const {
+  return std::clamp(value("zoom", 100).toInt(), kZoom_min, kZoom_max);
+}
+void AppSettings::set_zoom(int percent) {
+  set_value("zoom", std::clamp(percent, kZoom_min, kZoom_max));
 }
 
 QString AppSettings::language() const {

@@ -27,6 +27,9 @@ class AppSettings : public QObject {
   Theme theme() const;
   void set_theme(Theme theme);
   /** "en", "zh_CN"; empty: the system's. Takes effect at the next start. */
+  /** The size of all text, in percent of the system's. */
+  int zoom() const;
+  void set_zoom(int percent);
   QString language() const;
   void set_language(const QString& language);
   bool shows_all_options() const;

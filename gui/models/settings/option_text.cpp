@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 #include <QRegularExpression>
+#include <algorithm>
 #include <charconv>
 
 #include "gui/models/text.h"
@@ -75,7 +76,11 @@ QString label_of(const Option& option) {
   return translated(option.label);
 }
 QString unit_of(const Option& option) {
-  return option.unit.empty() ? QString() : translated(option.unit);
+  // Beside a field these say nothing that its label does not.
+  static constexpr std::string_view kSilent[] = {"whole number", "size of a step",
+                                                 "factor of learning_rate", "factor a layer"};
+  const bool is_silent = std::ranges::find(kSilent, option.unit) != std::end(kSilent);
+  return option.unit.empty() || is_silent ? QString() : translated(option.unit);
 }
 QString help_of(const Option& option) {
   return translated(option.help);
@@ -143,8 +148,11 @@ OptionMessage message_of(const QString& what) {
   text.remove(place);
   // " (--lr)" and " (dataset from the app)" say where a value was given: always in this form.
   static const QRegularExpression where(
-      QStringLiteral(" \\((--[a-z0-9_-]+|[a-z0-9_]+ from the app)\\)"));
+      QStringLiteral(" \\((--[a-z0-9_-]+|[a-z0-9_]+ from (the app|--[a-z0-9_-]+))\\)"));
   text.remove(where);
+  // Of a whole path that is no help.
+  if (text.contains(QLatin1String("'/")))
+    text.remove(QStringLiteral(" - paths count from the current directory"));
   QString shown;
   qsizetype at = 0;
   for (auto it = word.globalMatch(text); it.hasNext();) {
@@ -160,8 +168,14 @@ OptionMessage message_of(const QString& what) {
     if (!message.keys.contains(key)) message.keys << key;
   }
   shown += text.mid(at);
-  if (!shown.isEmpty()) shown[0] = shown[0].toUpper();
-  message.text = shown;
+  // What a command line takes as KEY = NAME is a field here.
+  static const QRegularExpression named(
+      QStringLiteral("name it with (“[^”]+”) = NAME(, or by its number from 0)?"));
+  const QRegularExpressionMatch field = named.match(shown);
+  if (field.hasMatch())
+    shown.replace(field.capturedStart(), field.capturedLength(),
+                  tr("choose it as %1").arg(field.captured(1)));
+  message.text = sentence(shown);
   return message;
 }
 

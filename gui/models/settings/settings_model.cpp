@@ -186,6 +186,7 @@ bool SettingsModel::take(Row& row, const QString& text) {
   if (row.text == taken) return false;
   row.text = taken;
   row.found.clear();
+  if (row.option->key == "dataset") data_problem_.clear();
   return true;
 }
 
@@ -196,6 +197,10 @@ void SettingsModel::set_text(const QString& key, const QString& text) {
   const int at = row_of(key);
   emit dataChanged(index(at, 0), index(at, n_columns - 1));
   emit settings_changed();
+}
+
+void SettingsModel::choose(const QString& key, const QString& text) {
+  set_text(key, text == default_text(key) ? QString() : text);
 }
 
 void SettingsModel::reset(const QString& key) {
@@ -244,6 +249,29 @@ void SettingsModel::set_found_problem(const QString& key, const QString& text) {
   found->found = text;
   check();
   emit settings_changed();
+}
+
+void SettingsModel::set_data_problem(const QString& what) {
+  if (data_problem_ == what) return;
+  data_problem_ = what;
+  check();
+  emit settings_changed();
+}
+
+/** Where the data can be chosen, or told how to be read. */
+void SettingsModel::add_data_problem() {
+  if (data_problem_.isEmpty()) return;
+  const OptionMessage message = message_of(data_problem_);
+  QString key = QStringLiteral("dataset");
+  for (const QString& named : message.keys)
+    if (const Row* const one = row(named); one && one->option->group == row(key)->option->group) {
+      key = named;
+      break;
+    }
+  Row& one = *row(key);
+  if (!one.problem.isEmpty()) return;
+  one.problem = message.text;
+  problems_.push_back({key, message.text});
 }
 
 std::optional<config::Config> SettingsModel::config() const {
@@ -346,6 +374,7 @@ void SettingsModel::find_problems() {
   }
   if (!general.isEmpty()) problems_.push_back({{}, general});
   if (!problems_.empty()) settled_.reset();
+  add_data_problem();
 }
 
 SettingsFilter::SettingsFilter(QObject* parent) : QSortFilterProxyModel(parent) {}

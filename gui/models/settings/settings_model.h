@@ -62,6 +62,8 @@ class SettingsModel : public QAbstractTableModel {
   /** Sets what was typed, a value or not. Empty takes the setting back; so does the built-in value
    * of a choice or a check box. */
   void set_text(const QString& key, const QString& text);
+  /** A value that was chosen and not typed: the default is no change. */
+  void choose(const QString& key, const QString& text);
   void reset(const QString& key);
   void reset_all();
   /** Everything that is set in `config`, in place of what was here. */
@@ -80,13 +82,18 @@ class SettingsModel : public QAbstractTableModel {
    * takes it back. A change of that setting takes it back, too. */
   void set_found_problem(const QString& key, const QString& text);
 
+  /** What the reading of the data said is wrong, in the service's words; empty: nothing. It stands
+   * at the setting that it names, else at the data, until other data are chosen or they are read
+   * anew: settled() holds meanwhile, so that they can be. */
+  void set_data_problem(const QString& what);
+
   /** The settings that were made, and nothing else: arguments_of() makes the command line of it.
    * nullopt: see problems(). */
   std::optional<config::Config> config() const;
   /** Each setting that is a value by itself, whatever is wrong with others or between them. */
   config::Config valid_part() const;
   /** The settings in force: as `ferry train` has them after reading its command line. nullopt as
-   * above. */
+   * above, but for faults of the data. */
   const std::optional<config::Config>& settled() const { return settled_; }
   /** In the order of the rows. */
   const std::vector<Problem>& problems() const { return problems_; }
@@ -114,7 +121,10 @@ class SettingsModel : public QAbstractTableModel {
   void check();
   void find_problems();
 
+  void add_data_problem();
+
   std::vector<Row> rows_;
+  QString data_problem_;
   QMap<QString, int> row_by_key_;
   std::vector<Problem> problems_;
   std::optional<config::Config> settled_;

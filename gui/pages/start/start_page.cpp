@@ -1,14 +1,24 @@
 #include "gui/pages/start/start_page.h"
 
+#include <QApplication>
 #include <QButtonGroup>
+#include <QClipboard>
 #include <QComboBox>
+#include <QDir>
+#include <QDropEvent>
 #include <QFileDialog>
+#include <QFontDatabase>
 #include <QGroupBox>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QVBoxLayout>
 
+#include "gui/models/inputs/data_columns.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
+#include "gui/widgets/dropped_path.h"
 #include "gui/widgets/forms/choice_card.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
@@ -17,8 +27,10 @@ namespace ferry::gui {
 
 namespace {
 
+constexpr const char* kModelFolder = "start/model_folder";
+
 QLabel* make_fact(const char* name) {
-  auto* label = new QLabel;
+  auto* label = new TextLabel;
   label->setObjectName(name);
   label->setWordWrap(true);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -34,6 +46,7 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   auto* scroll = new QScrollArea;
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   outer->addWidget(scroll);
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
@@ -65,6 +78,7 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
             start_trouble_->show_error(message);
             update_start();
           });
+  setAcceptDrops(true);
   update_start();
 }
 
@@ -84,7 +98,7 @@ QWidget* StartPage::make_machine() {
   add(3, tr("Disk"), disk_ = make_fact("machine_disk"));
   grid->setColumnStretch(1, 1);
   grid->setColumnStretch(3, 1);
-  machine_state_ = new QLabel(tr("Looking at this machine..."));
+  machine_state_ = new TextLabel(tr("Looking at this machine..."));
   machine_state_->setObjectName("machine_state");
   machine_state_->setFont(bold_font(machine_state_->font()));
   doctor_ = new QPushButton(tr("&Check everything"));
@@ -115,9 +129,9 @@ QWidget* StartPage::make_cards() {
     cards_->addButton(card, static_cast<int>(kind));
     row->addWidget(card, 1);
   };
-  add(StartKind::classify, "card_classify", tr("&Tell texts apart"),
+  add(StartKind::classify, "card_classify", tr("Classify &texts"),
       tr("Topics, moods, kinds of requests: a label for each text. Sample texts are built in."));
-  add(StartKind::go_on, "card_go_on", tr("&Go on with texts"),
+  add(StartKind::go_on, "card_go_on", tr("Continue te&xts"),
       tr("A language model learns to write like a text: Romeo and Juliet where its package is "
          "here, "
          "or a text of yours."));
@@ -140,11 +154,21 @@ QWidget* StartPage::make_plan() {
   models_ = new QComboBox;
   models_->setObjectName("field_model");
   models_->setAccessibleName(tr("Model"));
-  models_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  auto* model_label = new QLabel(tr("&Model"));
+  give_way(models_);
+  auto* model_label = new TextLabel(tr("&Model"));
   model_label->setBuddy(models_);
+  auto* directory = new QPushButton(tr("Choose a model folder..."));
+  directory->setObjectName("choose_model");
+  auto* model_row = new QHBoxLayout;
+  model_row->addWidget(models_);
+  model_row->addWidget(directory);
+  model_row->addStretch(1);
   grid->addWidget(model_label, 0, 0);
-  grid->addWidget(models_, 0, 1, Qt::AlignLeft);
+  grid->addLayout(model_row, 0, 1);
+  connect(directory, &QPushButton::clicked, this, [this] {
+    const QString chosen = QFileDialog::getExistingDirectory(this, tr("Folder of a model"));
+    if (!chosen.isEmpty()) take_path(to_path(chosen));
+  });
   data_ = make_fact("data");
   data_->setAccessibleName(tr("Data"));
   auto* file = new QPushButton(tr("Choose f&ile..."));
@@ -159,15 +183,20 @@ QWidget* StartPage::make_plan() {
   auto* data_row = new QHBoxLayout;
   data_row->addWidget(data_buttons_);
   data_row->addWidget(data_, 1);
-  grid->addWidget(new QLabel(tr("Data")), 1, 0);
+  grid->addWidget(new TextLabel(tr("Data")), 1, 0);
   grid->addLayout(data_row, 1, 1);
+  grid->addWidget(make_columns(), 4, 1);
+  data_trouble_ = new ErrorLabel;
+  data_trouble_->setObjectName("data_trouble");
+  grid->addWidget(data_trouble_, 5, 1);
   verdict_ = make_fact("verdict");
   promise_ = make_fact("promise");
-  grid->addWidget(new QLabel(tr("Plan")), 2, 0, Qt::AlignTop);
-  grid->addWidget(verdict_, 2, 1);
-  grid->addWidget(promise_, 3, 1);
+  grid->addWidget(new TextLabel(tr("Plan")), 6, 0, Qt::AlignTop);
+  grid->addWidget(verdict_, 6, 1);
+  grid->addWidget(promise_, 7, 1);
   grid->setColumnStretch(1, 1);
   column->addLayout(grid);
+  column->addWidget(make_fetch());
   plan_trouble_ = new Notice;
   plan_trouble_->setObjectName("plan_trouble");
   column->addWidget(plan_trouble_);
@@ -199,6 +228,120 @@ QWidget* StartPage::make_plan() {
   return box;
 }
 
+/** Which columns of a table of the user's hold what. */
+QWidget* StartPage::make_columns() {
+  columns_box_ = new QWidget;
+  auto* row = new QHBoxLayout(columns_box_);
+  row->setContentsMargins(0, 0, 0, 0);
+  const auto add = [&](const QString& words, const char* name) {
+    auto* combo = new QComboBox;
+    combo->setObjectName(name);
+    combo->setAccessibleName(words);
+    give_way(combo);
+    auto* label = new TextLabel(words);
+    label->setBuddy(combo);
+    row->addWidget(label);
+    row->addWidget(combo);
+    connect(combo, &QComboBox::activated, this, &StartPage::plan);
+    return combo;
+  };
+  text_column_ = add(tr("Text column"), "field_text_column");
+  label_column_ = add(tr("Label column"), "field_label_column");
+  row->addStretch(1);
+  columns_box_->hide();
+  return columns_box_;
+}
+
+/** What to do where no model is here. */
+QWidget* StartPage::make_fetch() {
+  fetch_ = new QWidget;
+  fetch_->setObjectName("fetch");
+  auto* grid = new QGridLayout(fetch_);
+  grid->setContentsMargins(0, 0, 0, 0);
+  fetch_words_ = new TextLabel;
+  fetch_words_->setWordWrap(true);
+  grid->addWidget(fetch_words_, 0, 0, 1, 3);
+  fetch_folder_ = new QLineEdit(
+      shared()
+          .settings.value(kModelFolder, QDir::homePath() + QStringLiteral("/ferry/models"))
+          .toString());
+  fetch_folder_->setObjectName("fetch_folder");
+  fetch_folder_->setAccessibleName(tr("Folder that models are fetched to"));
+  auto* folder_label = new TextLabel(tr("Into the folder"));
+  folder_label->setBuddy(fetch_folder_);
+  fetch_command_ = new QLineEdit;
+  fetch_command_->setObjectName("fetch_command");
+  fetch_command_->setAccessibleName(tr("Command that fetches the model"));
+  fetch_command_->setReadOnly(true);
+  fetch_command_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  auto* copy = new QPushButton(tr("Cop&y"));
+  copy->setObjectName("copy_fetch");
+  copy->setToolTip(tr("Copies the command"));
+  auto* again = new QPushButton(tr("Look agai&n"));
+  again->setObjectName("look_again");
+  again->setToolTip(tr("Looks for the model where the command brings it"));
+  grid->addWidget(folder_label, 1, 0);
+  grid->addWidget(fetch_folder_, 1, 1);
+  grid->addWidget(new TextLabel(tr("Command")), 2, 0);
+  grid->addWidget(fetch_command_, 2, 1);
+  grid->addWidget(copy, 2, 2);
+  grid->addWidget(note_label(tr("Run the command in a terminal. The program hf comes with: pip "
+                                "install huggingface_hub")),
+                  3, 1);
+  grid->addWidget(again, 3, 2);
+  grid->setColumnStretch(1, 1);
+  connect(fetch_folder_, &QLineEdit::textChanged, this, [this](const QString& folder) {
+    shared().settings.set_value(kModelFolder, folder);
+    show_fetch();
+  });
+  connect(copy, &QPushButton::clicked, this, [this] {
+    QApplication::clipboard()->setText(fetch_command_->text());
+    emit shared().navigator.said(tr("The command is in the clipboard."));
+  });
+  connect(again, &QPushButton::clicked, this, &StartPage::find);
+  fetch_->hide();
+  return fetch_;
+}
+
+std::filesystem::path StartPage::fetched_directory() const {
+  return to_path(fetch_folder_->text().trimmed()) / to_path(found_.models.fetched);
+}
+
+void StartPage::show_fetch() {
+  const ModelOffers& models = found_.models;
+  const bool lacks = machine_ && !finding_.is_busy() && models.offers.empty();
+  fetch_->setVisible(lacks && !models.fetched.isEmpty());
+  fetch_words_->setText(
+      tr("No model for this is on this machine yet. A small one to begin with is %1.")
+          .arg(models.fetched));
+  fetch_command_->setText(models.fetch_command + QStringLiteral(" --local-dir ") +
+                          shell_text(path_text(fetched_directory()), {}));
+  fetch_command_->setCursorPosition(0);
+}
+
+// --- Files that are dropped ----------------------------------------------------------------------
+
+void StartPage::take_path(const std::filesystem::path& path) {
+  if (!is_there(path / "config.json")) {
+    if (!takes_own()) choose(StartKind::own_data);
+    return set_data(path);
+  }
+  const auto offer = offer_of(kind_, path);
+  if (!offer) return plan_trouble_->show_error(tr("%1 is no model for this.").arg(path_text(path)));
+  found_.models.offers.insert(found_.models.offers.begin(), *offer);
+  own_models_.push_back(path);
+  fill_models();
+  plan();
+}
+
+void StartPage::dragEnterEvent(QDragEnterEvent* event) {
+  if (dropped_path(*event->mimeData())) event->acceptProposedAction();
+}
+
+void StartPage::dropEvent(QDropEvent* event) {
+  if (const auto path = dropped_path(*event->mimeData())) take_path(*path);
+}
+
 QWidget* StartPage::make_next() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
@@ -217,10 +360,10 @@ QWidget* StartPage::make_next() {
   };
   add(tr("Watch it learn"),
       tr("Live shows the loss, the speed, the time left and where the memory goes. You may close "
-         "this window: the run goes on."));
-  add(tr("Pause it for a game"),
-      tr("Pause gives the GPU back at once, Resume goes on from the same step. A run that was cut "
-         "off goes on from its last checkpoint."));
+         "this window: the run continues."));
+  add(tr("Pause it for a game"), tr("Pause gives the GPU back at once, Resume continues from the "
+                                    "same step. A run that was cut "
+                                    "off continues from its last checkpoint."));
   add(tr("Use what it learnt"),
       tr("Try it asks the model. Export writes a folder that transformers and other programs "
          "load."));
@@ -257,7 +400,7 @@ void StartPage::take_machine(const MachineLook& look) {
   } else {
     const MachineLook::Trouble& worst = look.troubles.front();
     const QString text =
-        worst.cure.isEmpty() ? worst.what : tr("%1. %2").arg(worst.what, worst.cure);
+        worst.cure.isEmpty() ? worst.what : tr("%1. %2").arg(worst.what, sentence(worst.cure));
     if (worst.is_error)
       machine_trouble_->show_error(text);
     else
@@ -279,6 +422,13 @@ void StartPage::choose(StartKind kind) {
 
 void StartPage::set_data(const std::filesystem::path& data) {
   own() = data;
+  const QStringList columns =
+      kind_ == StartKind::go_on ? QStringList() : data_columns(data.string());
+  for (QComboBox* combo : {text_column_, label_column_}) {
+    combo->clear();
+    combo->addItem(tr("found by its name"));
+    combo->addItems(columns);
+  }
   plan();
 }
 
@@ -298,8 +448,11 @@ void StartPage::find() {
   planning_.forget();
   if (!machine_) return update_start();
   finding_.ask(
-      [kind = kind_, here = machine_->here] {
+      [kind = kind_, here = machine_->here, own = models_of_ones_own()] {
         Found found{.models = find_offers(kind, here), .data = {}};
+        for (const auto& directory : own)
+          if (auto offer = offer_of(kind, directory))
+            found.models.offers.insert(found.models.offers.begin(), std::move(*offer));
         if (kind != StartKind::own_data)
           found.data =
               find_sample_data(kind == StartKind::go_on ? SampleKind::prose : SampleKind::labelled);
@@ -310,6 +463,13 @@ void StartPage::find() {
         if (!trouble.isEmpty()) plan_trouble_->show_error(trouble);
       });
   update_start();
+}
+
+/** Folders that were chosen, and the one that a model was to be fetched to. */
+std::vector<std::filesystem::path> StartPage::models_of_ones_own() const {
+  auto all = own_models_;
+  if (!found_.models.fetched.isEmpty()) all.push_back(fetched_directory());
+  return all;
 }
 
 void StartPage::take_found(const Found& found) {
@@ -325,15 +485,24 @@ void StartPage::fill_models() {
     models_->addItem(offer.preset.isEmpty() ? offer.name
                                             : tr("%1 (preset %2)").arg(offer.name, offer.preset));
   models_->setEnabled(models_->count() > 0);
-  if (models_->count() == 0) models_->addItem(tr("none is here"));
+  if (models_->count() == 0) models_->addItem(tr("none on this machine"));
+  show_fetch();
 }
 
 bool StartPage::takes_own() const {
   return kind_ != StartKind::classify || (machine_ && !finding_.is_busy() && !found_.data);
 }
 
+std::vector<std::pair<std::string, std::string>> StartPage::columns_set() const {
+  std::vector<std::pair<std::string, std::string>> set;
+  if (text_column_->currentIndex() > 0)
+    set.emplace_back("text_column", text_column_->currentText().toStdString());
+  if (label_column_->currentIndex() > 0)
+    set.emplace_back("label_column", label_column_->currentText().toStdString());
+  return set;
+}
+
 std::optional<config::Config> StartPage::settings_now() {
-  using Settings = std::vector<std::pair<std::string, std::string>>;
   const int at = models_->currentIndex();
   if (at < 0 || at >= std::ssize(found_.models.offers)) return std::nullopt;
   const ModelOffer& offer = found_.models.offers[static_cast<size_t>(at)];
@@ -341,9 +510,10 @@ std::optional<config::Config> StartPage::settings_now() {
   if (!is_own && !found_.data) return std::nullopt;
   std::optional<config::Config> settings;
   const auto trouble = trouble_of([&] {
-    settings = is_own ? settings_of(offer, own(),
-                                    kind_ == StartKind::go_on ? sample_settings(own()) : Settings())
-                      : settings_of(offer, found_.data->path, found_.data->settings);
+    settings = is_own
+                   ? settings_of(offer, own(),
+                                 kind_ == StartKind::go_on ? sample_settings(own()) : columns_set())
+                   : settings_of(offer, found_.data->path, found_.data->settings);
   });
   if (trouble) plan_trouble_->show_error(*trouble);
   return settings;
@@ -362,13 +532,12 @@ void StartPage::plan() {
                  : found_.data ? found_.data->what
                  : kind_ == StartKind::own_data
                      ? tr("Choose a file or a folder.")
-                     : tr("No sample text is here. Choose a .txt file of "
+                     : tr("No sample text is on this machine. Choose a .txt file of "
                           "yours."));
   data_->setToolTip(is_own || !found_.data ? QString() : path_text(found_.data->path));
-  if (!found_.models.why_none.isEmpty())
-    plan_trouble_->show_warning(found_.models.why_none);
-  else
-    plan_trouble_->clear();
+  columns_box_->setVisible(is_own && text_column_->count() > 1);
+  plan_trouble_->clear();
+  data_trouble_->set_error({});
   const auto settings = settings_now();
   if (settings) {
     verdict_->setText(tr("Reading the data and planning..."));
@@ -384,8 +553,11 @@ void StartPage::take_plan(const PlanWords& words, const QString& trouble) {
   fits_ = trouble.isEmpty() && words.fits;
   verdict_->setText(words.verdict);
   promise_->setText(words.promise);
-  if (!trouble.isEmpty())
-    plan_trouble_->show_error(trouble);
+  const bool is_of_data = trouble.startsWith(QLatin1String("[data."));
+  if (is_of_data)  // at the field that it is of
+    data_trouble_->set_error(message_of(trouble).text);
+  else if (!trouble.isEmpty())
+    plan_trouble_->show_error(message_of(trouble).text);
   else if (!words.help.isEmpty())
     plan_trouble_->show_warning(words.help);
   else
@@ -397,7 +569,7 @@ void StartPage::take_plan(const PlanWords& words, const QString& trouble) {
 
 void StartPage::update_start() {
   const bool is_starting = !started_.empty();
-  const QString why = !machine_                      ? tr("The machine is looked at.")
+  const QString why = !machine_                      ? tr("Reading what this machine has.")
                       : is_starting                  ? tr("The run is being started.")
                       : !machine_->can_train         ? tr("Ferry cannot train here yet.")
                       : found_.models.offers.empty() ? tr("There is no model for it.")

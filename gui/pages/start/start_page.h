@@ -12,11 +12,13 @@ class QButtonGroup;
 class QComboBox;
 class QGridLayout;
 class QLabel;
+class QLineEdit;
 class QPushButton;
 class QVBoxLayout;
 
 namespace ferry::gui {
 
+class ErrorLabel;
 class Notice;
 
 class StartPage : public Page {
@@ -41,6 +43,16 @@ class StartPage : public Page {
   QWidget* make_cards();
   QWidget* make_plan();
   QWidget* make_next();
+  QWidget* make_columns();
+  QWidget* make_fetch();
+  void show_fetch();
+  std::filesystem::path fetched_directory() const;
+  std::vector<std::filesystem::path> models_of_ones_own() const;
+  /** A model's directory, or data. */
+  void take_path(const std::filesystem::path& path);
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  std::vector<std::pair<std::string, std::string>> columns_set() const;
   void look();
   void take_machine(const MachineLook& look);
   void find();
@@ -60,7 +72,11 @@ class StartPage : public Page {
   QPushButton* doctor_;
   QButtonGroup* cards_;
   QComboBox* models_;
-  QWidget* data_buttons_;
+  QWidget *data_buttons_, *columns_box_, *fetch_;
+  QComboBox *text_column_, *label_column_;
+  QLabel* fetch_words_;
+  QLineEdit *fetch_folder_, *fetch_command_;
+  ErrorLabel* data_trouble_;
   QLabel *data_, *verdict_, *promise_;
   Notice *plan_trouble_, *start_trouble_;
   QPushButton *start_button_, *all_settings_;
@@ -72,6 +88,7 @@ class StartPage : public Page {
   Found found_;
   /** The user's own, for StartKind::own_data and for StartKind::go_on. */
   std::filesystem::path own_data_, own_text_;
+  std::vector<std::filesystem::path> own_models_;  ///< folders that were chosen
   std::filesystem::path& own() { return kind_ == StartKind::go_on ? own_text_ : own_data_; }
   bool is_planned_ = false, fits_ = false, is_asking_ = false;
   std::filesystem::path started_;  ///< the run that Start began

@@ -458,6 +458,16 @@ PreviewNumbers numbers_of(const TokenizedDataset& data, const Sampling& sampling
   return numbers;
 }
 
+/** Labels of the sequences that are trained on, by their place among `n_labels`. */
+std::vector<int64_t> label_counts_of(const TokenizedDataset& data, size_t n_labels) {
+  std::vector<int64_t> counts(n_labels);
+  if (n_labels == 0 || !data.has_labels()) return {};
+  for (int64_t i = 0; i < data.n_sequences(); ++i)
+    for (const int32_t label : data.labels(i))
+      if (label >= 0 && static_cast<size_t>(label) < n_labels) ++counts[static_cast<size_t>(label)];
+  return counts;
+}
+
 PreviewBatch first_batch_of(const config::Config& config,
                             const Data& data,
                             const Task& task,
@@ -555,6 +565,7 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
       token_settings(config, task, model.directory, preview.max_length, n_usable_threads()));
   std::ranges::for_each(data.notes, tell);
   preview.numbers = numbers_of(data.train, sampling);
+  preview.numbers.label_counts = label_counts_of(data.train, preview.labels.size());
   preview.is_of_all = true;
   if (data.train.size() > 0)
     preview.first_batch = first_batch_of(config, data, task, tokenizer, sampling);

@@ -59,6 +59,9 @@ struct PreviewNumbers {
    */
   std::optional<int64_t> n_untrained;
   LengthBins lengths;
+  /** Of each of Preview::labels: texts that have it, or words where words are tagged. Empty where
+   * there are no labels, or not all of the data were counted. */
+  std::vector<int64_t> label_counts;
 };
 
 /** A row of the first batch. Its tokens have no places in a text. */

@@ -1,11 +1,16 @@
 #include "gui/pages/start/start_page.h"
 
 #include <QAbstractButton>
+#include <QClipboard>
 #include <QComboBox>
+#include <QDropEvent>
 #include <QLabel>
+#include <QLineEdit>
+#include <QMimeData>
 #include <QPushButton>
 #include <QSignalSpy>
 
+#include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/train/tiny_model.h"
@@ -60,17 +65,77 @@ TEST_F(Start, OwnDataAreAskedForAndPlanned) {
   EXPECT_TRUE(start.isEnabled()) << trouble.text().toStdString();
   page.set_data(surroundings.home / "none.tsv");
   EXPECT_FALSE(start.isEnabled());
-  ASSERT_TRUE(wait_until([&] { return trouble.isVisible(); }));
-  EXPECT_TRUE(trouble.text().contains("none.tsv")) << trouble.text().toStdString();
+  auto& wrong = part<ErrorLabel>(page, "data_trouble");
+  ASSERT_TRUE(wait_until([&] { return wrong.isVisible(); }));
+  EXPECT_TRUE(wrong.error().contains("none.tsv")) << wrong.error().toStdString();
+  EXPECT_EQ(trouble.text(), "") << "said once, beside the data";
 }
 
 TEST_F(Start, WithoutALanguageModelItSaysHowToGetOne) {
   show_page(page);
   part<QAbstractButton>(page, "card_go_on").click();
-  ASSERT_TRUE(wait_until([&] { return trouble.isVisible(); }));
-  EXPECT_TRUE(trouble.text().contains("hf download")) << trouble.text().toStdString();
+  auto& command = part<QLineEdit>(page, "fetch_command");
+  ASSERT_TRUE(wait_until([&] { return command.isVisible(); }));
   EXPECT_FALSE(start.isEnabled());
   picture(page, "start_no_model");
+  const auto folder = surroundings.home / "my models";
+  part<QLineEdit>(page, "fetch_folder").setText(path_text(folder));
+  EXPECT_TRUE(command.text().startsWith("hf download")) << command.text().toStdString();
+  EXPECT_TRUE(command.text().contains("--local-dir '" + path_text(folder)))
+      << command.text().toStdString();
+  part<QPushButton>(page, "copy_fetch").click();
+  EXPECT_EQ(QApplication::clipboard()->text(), command.text());
+  // The command is done: the model is found where it was to be brought to.
+  const QString name = command.text().section('/', -1).remove('\'');
+  test::write_tiny_language_model(folder / name.toStdString());
+  part<QPushButton>(page, "look_again").click();
+  ASSERT_TRUE(wait_until([&] { return model.findText(name) >= 0; }));
+  EXPECT_FALSE(command.isVisible());
+}
+
+TEST_F(Start, TakesADroppedModelAndDroppedData) {
+  test::write_tiny_model(surroundings.home / "elsewhere/dropped-bert");
+  show_page(page);
+  ASSERT_TRUE(wait_for_plan());
+  const auto drop = [&](const std::filesystem::path& path) {
+    QMimeData data;
+    data.setUrls({QUrl::fromLocalFile(path_text(path))});
+    QDragEnterEvent enter(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&page, &enter);
+    EXPECT_TRUE(enter.isAccepted());
+    QDropEvent event(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&page, &event);
+  };
+  drop(surroundings.home / "elsewhere/dropped-bert");
+  EXPECT_EQ(model.currentText(), "dropped-bert");
+  drop(surroundings.home / "data.tsv");
+  EXPECT_TRUE(part<QAbstractButton>(page, "card_own_data").isChecked());
+  ASSERT_TRUE(wait_until([&] { return model.findText("dropped-bert") >= 0; }));
+  EXPECT_TRUE(part<QLabel>(page, "data").text().endsWith("data.tsv"));
+}
+
+TEST_F(Start, ColumnsWithOtherNamesAreChosen) {
+  QByteArray rows = "complaint,department\n";
+  for (int n = 0; n < 40; ++n)
+    rows += n % 2 ? "the old car was near the house,cars\n" : "the bird is very red,birds\n";
+  write_file(surroundings.home / "odd.csv", rows);
+  show_page(page);
+  part<QAbstractButton>(page, "card_own_data").click();
+  ASSERT_TRUE(wait_until([&] { return model.findText("tiny-bert") >= 0; }));
+  model.setCurrentIndex(model.findText("tiny-bert"));
+  page.set_data(surroundings.home / "odd.csv");
+  auto& text = part<QComboBox>(page, "field_text_column");
+  auto& label = part<QComboBox>(page, "field_label_column");
+  ASSERT_TRUE(text.isVisible());
+  const auto choose = [](QComboBox& combo, const QString& name) {
+    combo.setCurrentIndex(combo.findText(name));
+    emit combo.activated(combo.currentIndex());
+  };
+  choose(text, "complaint");
+  choose(label, "department");
+  EXPECT_TRUE(wait_until([&] { return start.isEnabled(); }))
+      << part<ErrorLabel>(page, "data_trouble").error().toStdString()
+      << trouble.text().toStdString();
 }
 
 TEST_F(Start, ALanguageModelLearnsATextOfOnesOwn) {

@@ -70,7 +70,19 @@ TEST(StartOffer, WhereNoModelIsHereItSaysHowToGetOne) {
   const WithVariable models("FERRY_MODELS", (home / "none").c_str());
   const ModelOffers found = find_offers(StartKind::go_on, kLaptop);
   EXPECT_TRUE(found.offers.empty());
-  EXPECT_TRUE(found.why_none.contains("hf download")) << found.why_none.toStdString();
+  EXPECT_FALSE(found.fetched.isEmpty());
+  EXPECT_TRUE(found.fetch_command.startsWith("hf download")) << found.fetch_command.toStdString();
+  EXPECT_FALSE(found.fetch_command.contains("--local-dir")) << "the user chooses the folder";
+}
+
+TEST(StartOffer, AFolderAnywhereIsAModelOfWhatIsToBeDone) {
+  TestHome home;
+  test::write_tiny_model(home / "somewhere/tiny-bert");
+  const auto offer = offer_of(StartKind::classify, home / "somewhere/tiny-bert");
+  ASSERT_TRUE(offer);
+  EXPECT_EQ(offer->name, "tiny-bert");
+  EXPECT_FALSE(offer_of(StartKind::go_on, home / "somewhere/tiny-bert"));
+  EXPECT_FALSE(offer_of(StartKind::classify, home / "nowhere"));
 }
 
 TEST(StartOffer, AnOfferWithDataIsPlanned) {

@@ -182,7 +182,7 @@ TEST_F(PlanThreads, ShowTheFiguresOfFerryPlan) {
     if (!nvme.is_null()) expect_drive(picture, json);
     int n_binding = 0;
     for (const Bar& bar : picture.time)
-      n_binding += bar.caption.endsWith("binds");
+      n_binding += bar.caption.endsWith("limits the step");
     EXPECT_EQ(n_binding, 1);
   }
 }

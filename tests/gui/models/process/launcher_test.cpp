@@ -35,7 +35,7 @@ TEST(FerryCommand, ARunHasADirectoryOfItsOwn) {
   const config::Config config =
       with({{"model", "/models/MiniLM L6"}, {"dataset", "/d/my reviews.csv"}});
   const auto first = new_run_directory(runs, config);
-  EXPECT_TRUE(first.filename().string().ends_with("_minilm-l6_my-reviews")) << first;
+  EXPECT_TRUE(first.filename().string().ends_with("_MiniLM-L6_my-reviews")) << first;
   std::filesystem::create_directory(first);
   EXPECT_NE(new_run_directory(runs, config), first);
 }

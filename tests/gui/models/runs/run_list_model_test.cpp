@@ -190,6 +190,23 @@ TEST_F(RunList, TakesAnyName) {
   }
 }
 
+TEST_F(RunList, WhatAStartChangesIsToldAtOnce) {
+  const fs::path run = make_run(home_.runs() / "one", {.phase = "failed"});
+  open();
+  ASSERT_TRUE(wait_until([&] { return state(run) == "Failed"; }));
+  // Pages show details and buttons anew on this signal: a row that is another needs it, too.
+  QSignalSpy looked(model_.get(), &RunListModel::looked);
+  make_run(run, {.phase = "stopped"});
+  emit launcher_.started(run);
+  EXPECT_EQ(state(run), "Stopped");
+  EXPECT_EQ(looked.count(), 1);
+  emit launcher_.failed(run, "no room", "ferry train");
+  EXPECT_EQ(state(run), "Not started");
+  EXPECT_EQ(looked.count(), 2);
+  model_->forget(run);
+  EXPECT_EQ(looked.count(), 3);
+}
+
 TEST_F(RunList, AStartThatFailsIsARow) {
   open();
   config::Config config;

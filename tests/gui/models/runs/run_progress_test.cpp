@@ -46,6 +46,7 @@ TEST_F(RunProgressTest, TellsTheTimeLeftAfterTheFirstStepsOfThisSessionOnly) {
   EXPECT_NEAR(known.share(), 0.4, 1e-9);
   EXPECT_EQ(known.n_epochs, 2);
   EXPECT_NEAR(known.epoch, 0.8, 1e-9);
+  EXPECT_NEAR(known.epoch_share(), 0.4, 1e-9) << "of all epochs, as its words say";
   // Resumed an hour later, on a slower machine: the steps of before tell nothing.
   const nlohmann::ordered_json second = {{"started", "2026-11-25T10:46:40Z"}, {"n_steps", 100}};
   EXPECT_TRUE(progress(second, "training").is_estimating);
@@ -104,8 +105,8 @@ TEST_F(RunProgressTest, EndsAreToldInTheWordsOfTheRun) {
   const auto why = [&](const char* phase) {
     return why_ended(record, {.phase = phase}, {}, {}).toStdString();
   };
-  EXPECT_EQ(why("failed"), "the reason");
-  EXPECT_EQ(why("stopped"), "the reason");
+  EXPECT_EQ(why("failed"), "The reason");
+  EXPECT_EQ(why("stopped"), "The reason");
   EXPECT_EQ(why("finished"), "diverged");
   EXPECT_EQ(why("training"), "diverged");
 }

@@ -56,6 +56,32 @@ void give_needed(SettingsModel& settings) {
   settings.set_text("dataset", "texts.csv");
 }
 
+TEST(SettingsModel, AFaultOfTheDataStandsWhereItCanBeMendedUntilOthersAreChosen) {
+  SettingsModel settings;
+  give_needed(settings);
+  ASSERT_TRUE(settings.config());
+  settings.set_data_problem(
+      "[data.columns] 'texts.csv' has the columns a, b, and none is plainly the text - name it "
+      "with text_column = NAME, or by its number from 0");
+  EXPECT_FALSE(settings.config());
+  EXPECT_TRUE(settings.settled()) << "so that the data are read again";
+  EXPECT_TRUE(settings.problem("text_column").contains("columns a, b"));
+  EXPECT_FALSE(settings.problem("text_column").contains("NAME")) << "in the app's words";
+  settings.set_data_problem("[data.open] '/a/b.csv' cannot be read");
+  EXPECT_EQ(settings.problem("text_column"), "");
+  EXPECT_FALSE(settings.problem("dataset").isEmpty());
+  settings.set_text("dataset", "others.csv");
+  EXPECT_TRUE(settings.config());
+}
+
+TEST(SettingsModel, ADefaultThatIsChosenIsNoChange) {
+  SettingsModel settings;
+  settings.choose("gpu_memory", "8GiB");
+  EXPECT_TRUE(settings.is_changed("gpu_memory"));
+  settings.choose("gpu_memory", "auto");
+  EXPECT_FALSE(settings.is_changed("gpu_memory"));
+}
+
 TEST(SettingsModel, EveryOptionOfATrainingRoundTrips) {
   int n_options = 0;
   for (const Option& option : config::option_table()) {
@@ -113,7 +139,9 @@ TEST(SettingsModel, HasWhatFormsShow) {
   };
   EXPECT_EQ(at(SettingsModel::label_column).toString(), "Learning rate");
   EXPECT_EQ(at(SettingsModel::default_column).toString(), "2e-5");
-  EXPECT_EQ(at(SettingsModel::unit_column).toString(), "size of a step");
+  EXPECT_EQ(at(SettingsModel::unit_column).toString(), "") << "it would say nothing";
+  const int batch = settings.row_of("train_batch_size");
+  EXPECT_EQ(settings.index(batch, SettingsModel::unit_column).data().toString(), "samples");
   EXPECT_EQ(at(SettingsModel::group_column).toString(), "Batch and schedule");
   EXPECT_EQ(at(0, SettingsModel::aliases_role).toStringList(), QStringList{"lr"});
   EXPECT_FALSE(at(0, SettingsModel::is_changed_role).toBool());

@@ -1,0 +1,97 @@
+#include "gui/models/service_words.h"
+
+#include <QCoreApplication>
+#include <QRegularExpression>
+#include <QStringList>
+
+namespace ferry::gui {
+
+namespace {
+
+/** What is known, for Qt's translators; numbers are %1, %2, ... */
+[[maybe_unused]] constexpr const char* kKnown[] = {
+    // why not now (src/service/runs/run_actions.cpp)
+    QT_TRANSLATE_NOOP("service", "the run has no process"),
+    QT_TRANSLATE_NOOP("service",
+                      "it is not known yet whether its process lives on the other machine"),
+    QT_TRANSLATE_NOOP("service", "all steps are done"),
+    QT_TRANSLATE_NOOP("service", "it waits for room on the disk"),
+    QT_TRANSLATE_NOOP("service", "it writes its end"),
+    QT_TRANSLATE_NOOP("service", "it takes requests once it trains"),
+    QT_TRANSLATE_NOOP("service", "its process is on another machine"),
+    QT_TRANSLATE_NOOP("service", "it has no prompts to go on with"),
+    QT_TRANSLATE_NOOP("service", "it is paused: resume it first"),
+    QT_TRANSLATE_NOOP("service", "it is given a minute after a stop was asked for"),
+    QT_TRANSLATE_NOOP("service", "its process runs: stop it first"),
+    QT_TRANSLATE_NOOP("service", "its run.json cannot be read"),
+    QT_TRANSLATE_NOOP("service", "it is finished"),
+    QT_TRANSLATE_NOOP("service", "it can be given more steps"),
+    QT_TRANSLATE_NOOP("service", "its directory cannot be written to"),
+    QT_TRANSLATE_NOOP("service", "it is not finished"),
+    QT_TRANSLATE_NOOP("service", "it has no checkpoint to go on from"),
+    QT_TRANSLATE_NOOP("service", "its directory cannot be removed"),
+    QT_TRANSLATE_NOOP("service", "it is paused already"),
+    QT_TRANSLATE_NOOP("service", "it is not paused"),
+    // ends and answers (src/train)
+    QT_TRANSLATE_NOOP("service", "stopped after saving"),
+    QT_TRANSLATE_NOOP("service", "stopped without saving"),
+    QT_TRANSLATE_NOOP("service", "paused after step %1"),
+    QT_TRANSLATE_NOOP("service", "the GPU's memory is free after step %1"),
+    QT_TRANSLATE_NOOP("service", "resumed after step %1"),
+    // plans (src/plan/search/search.cpp)
+    QT_TRANSLATE_NOOP("service", "%1 micro-batch of %2"),
+    QT_TRANSLATE_NOOP("service", "%1 micro-batches of %2"),
+    QT_TRANSLATE_NOOP("service",
+                      "%1 micro-batches of %2, all through a block before the next block"),
+    QT_TRANSLATE_NOOP("service", "weights and states in memory"),
+    QT_TRANSLATE_NOOP("service", "weights and states on the GPU"),
+    QT_TRANSLATE_NOOP("service", "weights and states on the host, the weights on the GPU, too"),
+    QT_TRANSLATE_NOOP("service", "weights and states on the host, streamed block by block"),
+    QT_TRANSLATE_NOOP("service",
+                      "weights and states on the host, streamed block by block but for %1 whose "
+                      "weights stay on the GPU"),
+    QT_TRANSLATE_NOOP("service",
+                      "weights and states on the host, streamed block by block but for the states "
+                      "of %1 that stay on the GPU, which updates them"),
+    QT_TRANSLATE_NOOP("service",
+                      "weights and states of %1 of %2 blocks on the GPU, of the others on the "
+                      "host, streamed block by block"),
+    QT_TRANSLATE_NOOP("service", "states of %1 of %2 blocks on NVMe"),
+    QT_TRANSLATE_NOOP("service", "weights of %1 of %2 blocks on NVMe"),
+    QT_TRANSLATE_NOOP("service", "gradients of %1 of %2 blocks on NVMe"),
+    QT_TRANSLATE_NOOP("service", "saved tensors kept"),
+    QT_TRANSLATE_NOOP("service", "saved tensors kept but for the largest"),
+    QT_TRANSLATE_NOOP("service", "saved tensors recomputed"),
+    QT_TRANSLATE_NOOP("service", "saved tensors on the host"),
+    QT_TRANSLATE_NOOP("service", "outputs of blocks on the host"),
+};
+
+QString translated_part(const QString& part) {
+  static const QRegularExpression number(QStringLiteral("\\b\\d+\\b"));
+  QString pattern;
+  QStringList numbers;
+  qsizetype at = 0;
+  for (auto it = number.globalMatch(part); it.hasNext();) {
+    const QRegularExpressionMatch match = it.next();
+    numbers << match.captured();
+    pattern += part.mid(at, match.capturedStart() - at) + '%' + QString::number(numbers.size());
+    at = match.capturedEnd();
+  }
+  pattern += part.mid(at);
+  QString said = QCoreApplication::translate("service", pattern.toUtf8());
+  for (qsizetype i = 0; i < numbers.size(); ++i)
+    said.replace('%' + QString::number(i + 1), numbers[i]);
+  return said;
+}
+
+}  // namespace
+
+QString service_words(const QString& said) {
+  const QString between = QStringLiteral("; ");
+  QStringList parts = said.split(between);
+  for (QString& part : parts)
+    part = translated_part(part);
+  return parts.join(between);
+}
+
+}  // namespace ferry::gui
