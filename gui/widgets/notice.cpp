@@ -13,16 +13,17 @@
 namespace ferry::gui {
 
 Notice::Notice(QWidget* parent) : QFrame(parent) {
-  sign_ = new QLabel;
+  sign_ = new TextLabel;
   sign_->setFont(heading_font(font(), 1));
   sign_->setAlignment(Qt::AlignTop | Qt::AlignHCenter);
   // The same room for every sign: the text beside it stays where it is.
   sign_->setMinimumWidth(sign_->fontMetrics().boundingRect(QStringLiteral("✕✕")).width());
-  text_ = new QLabel;
+  text_ = new TextLabel;
   text_->setObjectName("notice_text");
   text_->setWordWrap(true);
   text_->setTextFormat(Qt::PlainText);
   text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  text_->setFocusPolicy(Qt::ClickFocus);  // no stop of the tab key: it would show no focus
   auto* const row = new QHBoxLayout(this);
   const int space = fontMetrics().averageCharWidth();
   row->setContentsMargins(2 * space, space, space, space);

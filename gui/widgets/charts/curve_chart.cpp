@@ -9,6 +9,8 @@
 #include <QMenu>
 #include <QSaveFile>
 #include <QStackedLayout>
+#include <QStyleOptionToolButton>
+#include <QStylePainter>
 #include <QSvgGenerator>
 #include <QTableView>
 #include <QToolButton>
@@ -33,6 +35,19 @@ constexpr int kRestMs = 80;
 constexpr size_t kSmoothParts = 400;  ///< of a smoothed line: the values behind it have it all
 constexpr double kClipShare = 0.99;
 
+/** A button with a menu whose text is mark enough: the style draws no arrow beside it. */
+class MarkButton : public QToolButton {
+ protected:
+  void paintEvent(QPaintEvent* event) override {
+    Q_UNUSED(event);
+    QStylePainter painter(this);
+    QStyleOptionToolButton option;
+    initStyleOption(&option);
+    option.features &= ~QStyleOptionToolButton::HasMenu;
+    painter.drawComplexControl(QStyle::CC_ToolButton, option);
+  }
+};
+
 }  // namespace
 
 CurveChart::CurveChart(const QString& title, ValueUnit unit, QWidget* parent)
@@ -40,20 +55,20 @@ CurveChart::CurveChart(const QString& title, ValueUnit unit, QWidget* parent)
   setFrameShape(QFrame::StyledPanel);
   setBackgroundRole(QPalette::Base);
   setAutoFillBackground(true);
-  heading_ = new QLabel(title);
+  heading_ = new TextLabel(title);
   heading_->setFont(bold_font(font()));
   heading_->setForegroundRole(QPalette::Text);
-  where_ = new QLabel;
+  where_ = new TextLabel;
   where_->setObjectName("readout_step");
   where_->setForegroundRole(QPalette::PlaceholderText);
   legend_ = new CurveLegend;
   legend_->setObjectName("legend");
-  note_ = new QLabel;
+  note_ = new TextLabel;
   note_->setObjectName("note");
   note_->setWordWrap(true);
   note_->setVisible(false);
   note_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  quiet_ = new QLabel;
+  quiet_ = new TextLabel;
   quiet_->setWordWrap(true);
   quiet_->setVisible(false);
   quiet_->setForegroundRole(QPalette::PlaceholderText);
@@ -108,12 +123,11 @@ CurveChart::CurveChart(const QString& title, ValueUnit unit, QWidget* parent)
 CurveChart::~CurveChart() = default;
 
 void CurveChart::make_menu() {
-  menu_button_ = new QToolButton;
+  menu_button_ = new MarkButton;
   menu_button_->setObjectName("chart_menu");
   menu_button_->setText(QStringLiteral("⋮"));
   menu_button_->setAutoRaise(true);
   menu_button_->setPopupMode(QToolButton::InstantPopup);
-  menu_button_->setStyleSheet("QToolButton::menu-indicator { image: none; }");
   menu_button_->setToolTip(tr("Axis, zoom, table, export"));
   auto* const menu = new QMenu(menu_button_);
   const auto checkable = [&](const QString& text, const char* name) {
@@ -351,13 +365,21 @@ void CurveChart::say(const QString& trouble) {
   show_notes();
 }
 
+double CurveChart::now_of(const ChartCurve& curve) const {
+  // All pages show the same loss: the mean of the last steps, as the log has it. One step's is
+  // noise.
+  const double mean = curve.key == "loss" ? curve.reader->mean_loss() : std::nan("");
+  return std::isfinite(mean) ? mean : series_of(curve)->last();
+}
+
 void CurveChart::show_legend() {
   std::vector<LegendEntry> entries;
   for (size_t i = 0; i < curves_.size(); ++i) {
     const service::Series* const series = series_of(curves_[i]);
     if (!series || series->n_values() == 0) continue;
-    entries.push_back({style_of(i), tr("%1 %2", "name and value of a curve")
-                                        .arg(curves_[i].name, value_text(series->last(), unit_))});
+    entries.push_back(
+        {style_of(i), tr("%1 %2", "name and value of a curve")
+                          .arg(curves_[i].name, value_text(now_of(curves_[i]), unit_))});
   }
   legend_->show_entries(std::move(entries));
 }

@@ -109,6 +109,8 @@ class CurveChart : public QFrame {
   void draw_curve(size_t number, PlotPicture& picture);
   void choose_values(PlotPicture& picture);
   void show_notes();
+  /** The value that the legend tells while nobody points at a step. */
+  double now_of(const ChartCurve& curve) const;
   void show_legend();
   /** The curve whose points the read-out goes along. */
   const ChartCurve* leading_curve() const;

@@ -2,9 +2,12 @@
 
 #include <QtWidgets>
 #include <algorithm>
+#include <numeric>
 
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/widgets/charts/length_chart.h"
+#include "gui/widgets/charts/score_bar.h"
 #include "gui/widgets/data/token_view.h"
 #include "gui/widgets/look.h"
 
@@ -15,8 +18,10 @@ using service::PreviewSample;
 
 namespace {
 
+constexpr int kLabelsTab = 3;
+
 QLabel* words(const char* name) {
-  auto* label = new QLabel;
+  auto* label = new TextLabel;
   label->setObjectName(name);
   label->setWordWrap(true);
   label->setTextFormat(Qt::PlainText);
@@ -52,6 +57,15 @@ QString percent(int64_t n, int64_t of) {
       of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0, 'f', 1);
 }
 
+/** The least end of a bin that so large a share of all texts is not beyond. */
+int64_t length_of_share(const service::LengthBins& bins, double share) {
+  const double all = static_cast<double>(std::reduce(bins.counts.begin(), bins.counts.end()));
+  int64_t n = 0;
+  for (size_t i = 0; i < bins.counts.size(); ++i)
+    if ((n += bins.counts[i]) >= share * all) return static_cast<int64_t>(i + 1) * bins.width;
+  return static_cast<int64_t>(bins.counts.size()) * bins.width;
+}
+
 /** One line of at most so many characters. */
 QString shortened(const std::string& text, int most) {
   QString all = to_text(std::string_view(text).substr(0, 4 * static_cast<size_t>(most)));
@@ -67,8 +81,8 @@ DataPreview::DataPreview(QWidget* parent) : QWidget(parent) {
   facts_ = words("preview_facts");
   facts_->setForegroundRole(QPalette::PlaceholderText);
   column->addWidget(facts_);
-  error_ = words("preview_error");
-  error_->hide();
+  error_ = new ErrorLabel;
+  error_->setObjectName("preview_error");
   column->addWidget(error_);
   busy_ = words("preview_busy");
   busy_->hide();
@@ -79,7 +93,10 @@ DataPreview::DataPreview(QWidget* parent) : QWidget(parent) {
   tabs_->addTab(make_samples(), tr("Texts"));
   tabs_->addTab(make_lengths(), tr("Lengths"));
   tabs_->addTab(make_batch(), tr("First batch"));
+  tabs_->addTab(make_labels(), tr("Labels"));
   column->addWidget(tabs_, 1);
+  // Without tabs words stand at the top, where they are looked for.
+  column->addStretch(0);
   tabs_->hide();
   slow_ = new QTimer(this);
   slow_->setSingleShot(true);
@@ -119,7 +136,7 @@ QWidget* DataPreview::make_samples() {
   column->addWidget(learnt_);
 
   const auto add = [&](const QString& title, QWidget* widget, int stretch) {
-    auto* label = new QLabel(title);
+    auto* label = new TextLabel(title);
     label->setFont(bold_font(label->font()));
     label->setBuddy(widget);
     column->addSpacing(4);
@@ -174,15 +191,30 @@ QWidget* DataPreview::make_batch() {
   batch_words_ = words("preview_batch_words");
   column->addWidget(batch_words_);
   batch_ = table("preview_batch", tr("The samples of the first step"),
-                 {tr("Text"), tr("Tokens"), tr("Trained on"), tr("Learnt"), tr("Begins")});
+                 {tr("Text"), tr("Tokens"), tr("Trained on"), tr("Label"), tr("Begins")});
   batch_->setWordWrap(false);
   column->addWidget(batch_, 1);
   return page;
 }
 
+QWidget* DataPreview::make_labels() {
+  labels_ = table("preview_label_counts", tr("How many texts have each label"),
+                  {tr("Label"), tr("Texts, or words")});
+  labels_->setItemDelegateForColumn(1, new ScoreBar(labels_));
+  return labels_;
+}
+
 void DataPreview::set_settings(const config::Config& settings) {
   if (!thread_.ask(settings)) return;
   slow_->start();
+}
+
+void DataPreview::show_missing(const QString& why) {
+  if (preview()) return;  // what was read stays, until other data are
+  slow_->stop();
+  error_->set_error({});
+  busy_->setText(why);
+  busy_->show();
 }
 
 const Preview* DataPreview::preview() const {
@@ -198,10 +230,10 @@ void DataPreview::show_outcome(const std::shared_ptr<const PreviewOutcome>& outc
     slow_->stop();
     busy_->hide();
   }
-  error_->setVisible(outcome->error.has_value());
-  if (outcome->error)
-    error_->setText(
-        tr("\u2715 %1").arg(to_text(outcome->error->what()).section(QStringLiteral("] "), 1)));
+  const QString trouble = outcome->error ? to_text(outcome->error->what()) : QString();
+  // Who shows it at the field that it is of says so.
+  error_->set_error(says_trouble_ ? message_of(trouble).text : QString());
+  emit trouble_changed(trouble);
   tabs_->setVisible(outcome->preview.has_value());
   facts_->setVisible(outcome->preview.has_value());
   if (const Preview* const now = preview()) {
@@ -214,6 +246,7 @@ void DataPreview::show_outcome(const std::shared_ptr<const PreviewOutcome>& outc
     go_to(is_same_data ? sample_ : 0);
     show_numbers();
     show_batch();
+    show_labels();
   }
   emit shown();
 }
@@ -242,13 +275,13 @@ void DataPreview::show_sample() {
   place_->setText(place);
   QStringList learnt = {tr("%n token(s).", nullptr, static_cast<int>(sample.tokens.size()))};
   if (sample.has_answer)
-    learnt << tr("Learnt of the whole text: %1.").arg(to_text(sample.answer));
+    learnt << tr("Label: %1.").arg(to_text(sample.answer));
   else if (sample.n_trained() > 0)
-    learnt << tr("Trained on: %n of them, underlined.", nullptr,
+    learnt << tr("%n of them are trained on (underlined).", nullptr,
                  static_cast<int>(sample.n_trained()));
   else
     learnt << tr("\u26A0 Nothing of it is trained on.");
-  if (sample.is_truncated) learnt << tr("\u26A0 It is cut to max_length.");
+  if (sample.is_truncated) learnt << tr("\u26A0 It is cut to the longest text allowed.");
   if (sample.is_held_out) learnt << tr("It is held out for evaluation.");
   learnt_->setText(learnt.join(QLatin1Char(' ')));
   fields_->setRowCount(0);
@@ -300,10 +333,52 @@ void DataPreview::show_numbers() {
     const QString said = text.arg(c.toString(static_cast<qlonglong>(part)), percent(part, n));
     lines << (part > 0 ? tr("\u26A0 %1").arg(said) : said);
   };
-  count(tr("Cut to max_length: %1 (%2 %)."), numbers.n_truncated);
-  if (numbers.n_untrained) count(tr("Without anything to learn: %1 (%2 %)."), *numbers.n_untrained);
+  count(tr("Cut to the longest text allowed: %1 (%2 %)."), numbers.n_truncated);
+  if (numbers.n_untrained)
+    count(tr("Texts with nothing to learn: %1 (%2 %)."), *numbers.n_untrained);
+  const auto& uncut = outcome_->uncut;
+  if (uncut && numbers.n_truncated > 0) {
+    constexpr double kMostTexts = 0.95;
+    const int64_t most = length_of_share(uncut->lengths, kMostTexts);
+    lines
+        << tr("Before they are cut the longest has %1 tokens%2. 95 % of the texts have at most %3.")
+               .arg(c.toString(static_cast<qlonglong>(uncut->n_longest)),
+                    uncut->n_longest >= outcome_->uncut_max_length
+                        ? tr(" or more, which is all that the model takes")
+                        : QString(),
+                    c.toString(static_cast<qlonglong>(std::min(most, uncut->n_longest))));
+  }
   numbers_->setText(lines.join(QLatin1Char('\n')));
-  chart_->set_numbers(numbers, now.max_length);
+  chart_->set_numbers(uncut ? *uncut : numbers, now.max_length);
+}
+
+void DataPreview::show_labels() {
+  const Preview& now = *preview();
+  const std::vector<int64_t>& counts = now.numbers.label_counts;
+  tabs_->setTabVisible(kLabelsTab, !now.labels.empty());
+  tabs_->setTabEnabled(kLabelsTab, !counts.empty());
+  tabs_->setTabToolTip(
+      kLabelsTab, counts.empty() ? tr("They are counted once all texts are read.") : QString());
+  labels_->setRowCount(static_cast<int>(counts.size()));
+  const int64_t all = std::max<int64_t>(std::reduce(counts.begin(), counts.end()), 1);
+  // The most frequent first.
+  std::vector<size_t> order(counts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](size_t i) { return counts[i]; });
+  for (int row = 0; row < labels_->rowCount(); ++row) {
+    const size_t at = order[static_cast<size_t>(row)];
+    const double share = static_cast<double>(counts[at]) / static_cast<double>(all);
+    const QString name = to_text(now.labels[at]);
+    auto* bar = new QTableWidgetItem;
+    bar->setData(ScoreBar::share_role, share);
+    bar->setText(
+        tr("%1 (%2 %)")
+            .arg(QLocale().toString(static_cast<qlonglong>(counts[at])), percent(counts[at], all)));
+    bar->setData(Qt::AccessibleTextRole, tr("%1: %2", "label and count").arg(name, bar->text()));
+    labels_->setItem(row, 0, cell(name));
+    labels_->setItem(row, 1, bar);
+  }
+  labels_->resizeColumnToContents(0);
 }
 
 void DataPreview::show_batch() {
@@ -318,7 +393,7 @@ void DataPreview::show_batch() {
       tr("The first step: %n sample(s),", nullptr, static_cast<int>(batch.n_samples)),
       tr("%n token(s).", nullptr, static_cast<int>(batch.n_tokens))};
   if (batch.n_trained_tokens > 0)
-    said << tr("Trained on: %n of them.", nullptr, static_cast<int>(batch.n_trained_tokens));
+    said << tr("%n of them are trained on.", nullptr, static_cast<int>(batch.n_trained_tokens));
   if (batch.is_shortened) said << tr("The first ones are shown.");
   batch_words_->setText(said.join(QLatin1Char(' ')));
   batch_->setRowCount(static_cast<int>(batch.rows.size()));

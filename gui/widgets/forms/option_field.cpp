@@ -1,7 +1,9 @@
 #include "gui/widgets/forms/option_field.h"
 
+#include <QAction>
 #include <QCheckBox>
 #include <QComboBox>
+#include <QCompleter>
 #include <QFileDialog>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -15,6 +17,7 @@
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/widgets/forms/wheel_guard.h"
+#include "gui/widgets/icons.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/plain_tips.h"
 
@@ -50,7 +53,7 @@ OptionField::OptionField(SettingsModel& settings,
                          const QString& prefix,
                          QWidget* parent)
     : QWidget(parent), settings_(settings), key_(key), row_(settings.row_of(key)) {
-  label_ = new QLabel(label_of(option()));
+  label_ = new TextLabel(label_of(option()));
   make_editor(prefix);
   label_->setBuddy(editor());
   for (QWidget* widget : {static_cast<QWidget*>(label_), editor()}) {
@@ -59,7 +62,7 @@ OptionField::OptionField(SettingsModel& settings,
     widget->setWhatsThis(help_text());
   }
 
-  dot_ = new QLabel(QStringLiteral("●"));
+  dot_ = new TextLabel(QStringLiteral("●"));
   dot_->setObjectName("changed_" + key);
   dot_->setFixedWidth(dot_->sizeHint().width() + 2);
   dot_->setAlignment(Qt::AlignCenter);
@@ -82,7 +85,7 @@ OptionField::OptionField(SettingsModel& settings,
   row->addWidget(dot_);
   row->addWidget(editor(), is_wide(option().type) ? 1 : 0);
   if (browse_) row->addWidget(browse_);
-  if (!option().unit.empty()) row->addWidget(quiet_label(unit_of(option())));
+  if (const QString unit = unit_of(option()); !unit.isEmpty()) row->addWidget(quiet_label(unit));
   if (check_)
     row->addWidget(quiet_label(option().value == "true" ? tr("default on") : tr("default off")));
   if (!is_wide(option().type)) row->addStretch(1);
@@ -218,6 +221,27 @@ void OptionField::set_refused_choices(const QStringList& choices, const QString&
     items->item(i)->setEnabled(!is_refused);
     items->item(i)->setToolTip(is_refused ? why : QString());
   }
+}
+
+void OptionField::set_suggestions(const QStringList& values) {
+  if (!line_) return;
+  if (line_->completer()) delete line_->completer();
+  if (suggest_) suggest_->setVisible(!values.isEmpty());
+  if (values.isEmpty()) return;
+  auto* const completer = new QCompleter(values, line_);
+  completer->setCaseSensitivity(Qt::CaseInsensitive);
+  completer->setFilterMode(Qt::MatchContains);
+  connect(completer, qOverload<const QString&>(&QCompleter::activated), this,
+          [this](const QString& value) { settings_.set_text(key_, value); });
+  line_->setCompleter(completer);
+  if (suggest_) return;
+  suggest_ = line_->addAction(line_icon("down"), QLineEdit::TrailingPosition);
+  suggest_->setObjectName("suggest_" + key_);
+  suggest_->setToolTip(tr("Choose one of the data's columns"));
+  connect(suggest_, &QAction::triggered, this, [this] {
+    line_->completer()->setCompletionPrefix({});
+    line_->completer()->complete();
+  });
 }
 
 void OptionField::refresh() {

@@ -8,6 +8,7 @@
 
 #include "gui/models/settings/settings_model.h"
 
+class QAction;
 class QCheckBox;
 class QComboBox;
 class QLabel;
@@ -41,6 +42,8 @@ class OptionField : public QWidget {
   void set_mnemonic(QChar letter);
   /** Choices that cannot be taken now, and why. */
   void set_refused_choices(const QStringList& choices, const QString& why);
+  /** Values that a text field offers beside what is typed: the columns of the data. */
+  void set_suggestions(const QStringList& values);
 
  signals:
   /** The editor got the focus: the page shows the help. */
@@ -64,6 +67,7 @@ class OptionField : public QWidget {
   QCheckBox* check_ = nullptr;
   QComboBox* combo_ = nullptr;
   QLineEdit* line_ = nullptr;
+  QAction* suggest_ = nullptr;  ///< opens the list of suggestions
   QToolButton* browse_ = nullptr;
   QToolButton* reset_ = nullptr;
   ErrorLabel* error_ = nullptr;

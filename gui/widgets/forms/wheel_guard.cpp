@@ -10,9 +10,9 @@ class Guard : public QObject {
  public:
   using QObject::QObject;
   bool eventFilter(QObject* watched, QEvent* event) override {
+    Q_UNUSED(watched);
     if (event->type() != QEvent::Wheel) return false;
-    const auto* const widget = qobject_cast<QWidget*>(watched);
-    if (!widget || widget->hasFocus()) return false;
+    // Also of what has the focus: who chose something and scrolls on means the page.
     event->ignore();  // goes to the parent
     return true;
   }

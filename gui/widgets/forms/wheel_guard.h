@@ -1,13 +1,11 @@
 #pragma once
-// A wheel over a closed combo box, a spin box or a slider scrolls the page, and changes a value
-// only where somebody works on it.
+// A wheel over a closed combo box, a spin box or a slider scrolls the page and changes no value.
 
 #include <QWidget>
 
 namespace ferry::gui {
 
-/** Passes the wheel on to what is around `widget` unless it has the focus, and lets no wheel give
- * it the focus. */
+/** Passes the wheel on to what is around `widget`, and lets no wheel give it the focus. */
 void guard_wheel(QWidget* widget);
 
 }  // namespace ferry::gui

@@ -3,6 +3,7 @@
 #include <QtWidgets>
 #include <algorithm>
 
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/widgets/charts/stacked_bars.h"
 #include "gui/widgets/forms/flow_layout.h"
@@ -24,7 +25,7 @@ constexpr int64_t kNotch_bytes = 256 * kMiB;
 constexpr int kAutoLength = 2;  ///< the spin box's value for auto, below the least length
 
 QLabel* words() {
-  auto* label = new QLabel;
+  auto* label = new TextLabel;
   label->setWordWrap(true);
   label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -48,14 +49,14 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   frame->setBackgroundRole(QPalette::Base);
   frame->setAutoFillBackground(true);
   auto* row = new QHBoxLayout(frame);
-  icon_ = new QLabel;
+  icon_ = new TextLabel;
   icon_->setAlignment(Qt::AlignTop);
   row->addWidget(icon_, 0, Qt::AlignTop);
   auto* said = new QVBoxLayout;
   auto* first = new QHBoxLayout;
   word_ = heading_label({});
   word_->setObjectName("plan_verdict_word");
-  busy_ = new QLabel(tr("planning\u2026"));
+  busy_ = new TextLabel(tr("planning\u2026"));
   busy_->hide();
   first->addWidget(word_);
   first->addWidget(busy_);
@@ -82,7 +83,7 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   memory_ = new StackedBars;
   memory_->setObjectName("plan_memory");
   below->addWidget(memory_);
-  read_out_ = new QLabel;
+  read_out_ = new TextLabel;
   read_out_->setObjectName("plan_read_out");
   read_out_->setForegroundRole(QPalette::PlaceholderText);
   below->addWidget(read_out_);
@@ -149,7 +150,7 @@ void PlanView::make_controls() {
     card_->addItem(to_text(name), to_text(name));
   card_->setAccessibleName(tr("Machine that is planned for"));
   card_->setToolTip(tr("Plan for this machine, or for a card that is not here."));
-  card_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  give_way(card_);
   connect(card_, &QComboBox::activated, this, [this] {
     emit change_wanted(QStringLiteral("machine"), card_->currentData().toString());
   });
@@ -162,11 +163,11 @@ void PlanView::make_controls() {
     box->setFocusPolicy(Qt::StrongFocus);
     return box;
   };
-  batch_ = spin("plan_batch", tr("Samples of a step"), 1);
+  batch_ = spin("plan_batch", tr("Batch size: samples of a step"), 1);
   connect(batch_, &QSpinBox::valueChanged, this, [this](int value) {
     emit change_wanted(QStringLiteral("train_batch_size"), QString::number(value));
   });
-  length_ = spin("plan_length", tr("Most tokens of a text"), kAutoLength);
+  length_ = spin("plan_length", tr("Longest text, in tokens"), kAutoLength);
   length_->setSpecialValueText(tr("auto"));
   length_->setSingleStep(64);
   connect(length_, &QSpinBox::valueChanged, this, [this](int value) {
@@ -174,32 +175,47 @@ void PlanView::make_controls() {
                        value == kAutoLength ? QStringLiteral("auto") : QString::number(value));
   });
   const auto label = [](const QString& text, QWidget* buddy) {
-    auto* made = new QLabel(text);
+    auto* made = new TextLabel(text);
     made->setBuddy(buddy);
     return made;
   };
   auto* first = new QHBoxLayout;
   first->addWidget(card_);
   first->addStretch();
-  first->addWidget(label(tr("Sa&mples a step"), batch_));
+  first->addWidget(label(tr("Batch si&ze"), batch_));
   first->addWidget(batch_);
   first->addSpacing(12);
-  first->addWidget(label(tr("Most &tokens"), length_));
+  first->addWidget(label(tr("Longest &text"), length_));
   first->addWidget(length_);
   controls_->addWidget(label(tr("&Plan for"), card_), 0, 0);
   controls_->addLayout(first, 0, 1, 1, 3);
   gpu_ = make_budget("gpu_memory", tr("GP&U memory"), tr("GPU memory that Ferry may take"), 1);
   host_ = make_budget("host_memory", tr("H&ost memory"), tr("Host memory that Ferry may take"), 2);
   make_drive_fields(3);
-  field_error_ = words();
+  field_error_ = new ErrorLabel;
   field_error_->setObjectName("plan_field_error");
-  field_error_->hide();
   controls_->addWidget(field_error_, 4, 1, 1, 3);
+
+  what_if_ = new QWidget;
+  what_if_->setObjectName("plan_what_if");
+  auto* tried = new QHBoxLayout(what_if_);
+  tried->setContentsMargins(0, 0, 0, 0);
+  tried->addWidget(note_label(tr("A plan for another machine: what you change here is tried in "
+                                 "this plan alone, and the run keeps its settings.")),
+                   1);
+  take_over_ = new QPushButton(tr("Use in the run"));
+  take_over_->setObjectName("plan_take_over");
+  take_over_->setAccessibleName(tr("Use in the run"));
+  take_over_->setToolTip(tr("Makes what was tried here settings of the run"));
+  tried->addWidget(take_over_, 0, Qt::AlignTop);
+  controls_->addWidget(what_if_, 5, 1, 1, 3);
+  connect(take_over_, &QPushButton::clicked, this, &PlanView::take_over_wanted);
+  what_if_->hide();
 }
 
 void PlanView::make_drive_fields(int row) {
   drive_ = new DriveFields;
-  auto* label = new QLabel(tr("NVMe drive"));
+  auto* label = new TextLabel(tr("NVMe drive"));
   label->setBuddy(drive_->path_field());
   controls_->addWidget(label, row, 0);
   controls_->addWidget(drive_, row, 1, 1, 3);
@@ -230,7 +246,7 @@ PlanView::Budget PlanView::make_budget(const QString& key,
   budget.automatic->setText(tr("auto"));
   budget.automatic->setAccessibleName(tr("%1: as much as is free").arg(name));
   budget.automatic->setToolTip(tr("As much as is free, but a margin"));
-  auto* text = new QLabel(label);
+  auto* text = new TextLabel(label);
   text->setBuddy(budget.field);
   controls_->addWidget(text, row, 0);
   controls_->addWidget(budget.slider, row, 1);
@@ -261,14 +277,36 @@ void PlanView::wish_budget(const Budget& budget, const QString& text) {
 }
 
 void PlanView::show_trouble(const std::optional<QString>& words) {
-  field_error_->setVisible(words.has_value());
-  if (words) field_error_->setText(tr("\u2715 %1").arg(*words));
+  field_error_->set_error(words ? message_of(*words).text : QString());
+}
+
+void PlanView::show_missing(const QString& why) {
+  thread_.forget();
+  slow_->stop();
+  busy_->hide();
+  outcome_.reset();
+  picture_ = {};
+  plan_->hide();
+  show_changes();
+  icon_->clear();
+  word_->setText(tr("No plan yet"));
+  why_->setText(why);
+  help_->hide();
+  verdict_->setAccessibleDescription(why);
+  verdict_->show();
+  for (const Budget& budget : {gpu_, host_})
+    budget.slider->setEnabled(false);
+}
+
+void PlanView::show_what_if(bool is_elsewhere, bool has_changes) {
+  what_if_->setVisible(is_elsewhere);
+  take_over_->setEnabled(has_changes);
 }
 
 void PlanView::set_settings(const config::Config& settings) {
   settings_ = settings;
   show_controls();
-  field_error_->hide();
+  field_error_->set_error({});
   slow_->start();
   thread_.ask(settings);
 }
@@ -371,6 +409,7 @@ void PlanView::show_answer() {
     gpu_.slider->setToolTip(
         tr("There is no GPU to plan for. Choose a card, or type an amount such as 11GiB."));
   }
+  host_.slider->setEnabled(true);
   show_budget(host_,
               has_host_budget ? request.host_budget_bytes + request.host_reserved_bytes : host_most,
               host_most);
@@ -417,7 +456,7 @@ void PlanView::show_figures() {
       ++row;  // the heading says it
       continue;
     }
-    auto* left = new QLabel(name);
+    auto* left = new TextLabel(name);
     left->setForegroundRole(QPalette::PlaceholderText);
     QLabel* right = words();
     right->setText(value);

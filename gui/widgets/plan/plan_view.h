@@ -15,6 +15,7 @@ class QComboBox;
 class QGridLayout;
 class QLabel;
 class QLineEdit;
+class QPushButton;
 class QSlider;
 class QSpinBox;
 class QTimer;
@@ -23,6 +24,7 @@ class QToolButton;
 namespace ferry::gui {
 
 class DriveFields;
+class ErrorLabel;
 class StackedBars;
 
 class PlanView : public QWidget {
@@ -33,6 +35,10 @@ class PlanView : public QWidget {
 
   /** Plans a run with these settings. */
   void set_settings(const config::Config& settings);
+  /** There is nothing to plan yet, and why. */
+  void show_missing(const QString& why);
+  /** A plan of another machine: what is changed is tried, and the run keeps its settings. */
+  void show_what_if(bool is_elsewhere, bool has_changes);
   /** The answer shown; null: none came yet, or settings, model or data are wrong. */
   const service::PlanAnswer* answer() const;
   /** Waits for an answer to the last settings. */
@@ -43,6 +49,8 @@ class PlanView : public QWidget {
  signals:
   /** The user wants this setting: "gpu_memory", "8GiB". */
   void change_wanted(const QString& key, const QString& value);
+  /** What was tried on another machine shall be settings of the run. */
+  void take_over_wanted();
   /** An answer is shown, or a fault. */
   void planned(bool fits);
 
@@ -80,7 +88,9 @@ class PlanView : public QWidget {
   Budget gpu_, host_;
   DriveFields* drive_ = nullptr;
   QGridLayout* controls_ = nullptr;
-  QLabel* field_error_ = nullptr;
+  ErrorLabel* field_error_ = nullptr;
+  QWidget* what_if_ = nullptr;
+  QPushButton* take_over_ = nullptr;
   QWidget* verdict_ = nullptr;
   QLabel *icon_ = nullptr, *word_ = nullptr, *why_ = nullptr, *help_ = nullptr, *busy_ = nullptr;
   QWidget* changes_ = nullptr;

@@ -1,4 +1,5 @@
 #include "gui/widgets/runs/log_pane.h"
+#include "gui/widgets/look.h"
 
 #include <QAction>
 #include <QClipboard>
@@ -30,7 +31,7 @@ QToolButton* button(const QString& text, const char* name) {
 
 LogPane::LogPane(QWidget* parent) : QWidget(parent) {
   const QFont fixed = QFontDatabase::systemFont(QFontDatabase::FixedFont);
-  auto* const command_label = new QLabel(tr("C&ommand"));
+  auto* const command_label = new TextLabel(tr("C&ommand"));
   command_ = new QLineEdit;
   command_->setObjectName("command");
   command_->setReadOnly(true);
@@ -64,7 +65,7 @@ LogPane::LogPane(QWidget* parent) : QWidget(parent) {
   wanted_->setClearButtonEnabled(true);
   auto* const next = button(tr("Next"), "find_next");
   auto* const back = button(tr("Previous"), "find_previous");
-  outcome_ = new QLabel;
+  outcome_ = new TextLabel;
   auto* const row = new QHBoxLayout(search_);
   row->setContentsMargins({});
   row->addWidget(wanted_, 1);
@@ -97,8 +98,15 @@ LogPane::LogPane(QWidget* parent) : QWidget(parent) {
   connect(wanted_, &QLineEdit::returnPressed, this, [this] { search(false); });
   connect(next, &QToolButton::clicked, this, [this] { search(false); });
   connect(back, &QToolButton::clicked, this, [this] { search(true); });
-  connect(text_->verticalScrollBar(), &QScrollBar::valueChanged, this,
-          [this] { end_button_->setEnabled(!follows()); });
+  QScrollBar* const bar = text_->verticalScrollBar();
+  connect(bar, &QScrollBar::valueChanged, this, &LogPane::note_scroll);
+  // The view became larger or smaller, or a bar below it came: the end stays in view.
+  connect(
+      bar, &QScrollBar::rangeChanged, this,
+      [this] {
+        if (follows_) go_to_end();
+      },
+      Qt::QueuedConnection);
 }
 
 QString LogPane::command() const {
@@ -108,9 +116,12 @@ QString LogPane::text() const {
   return text_->toPlainText();
 }
 
-bool LogPane::follows() const {
+void LogPane::note_scroll() {
+  // A new size or new lines move the end away and change no value: whatever does is the user.
+  if (is_adding_) return;
   const QScrollBar* const bar = text_->verticalScrollBar();
-  return bar->value() >= bar->maximum();
+  follows_ = bar->value() >= bar->maximum();
+  end_button_->setEnabled(!follows_);
 }
 
 void LogPane::show_log(const QStringList& lines) {
@@ -124,21 +135,24 @@ void LogPane::show_log(const QStringList& lines) {
 void LogPane::add(const QStringList& lines) {
   if (lines.isEmpty()) return;
   if (text_->document()->isEmpty()) return show_log(lines);
-  const bool followed = follows();
   const int at = text_->verticalScrollBar()->value(),
             across = text_->horizontalScrollBar()->value();
   const int n_before = text_->blockCount();
+  is_adding_ = true;
   text_->appendPlainText(lines.join('\n'));
   text_->horizontalScrollBar()->setValue(across);
-  if (followed) return go_to_end();
   // Lines that went at the beginning took the view along.
   const int n_gone = n_before + static_cast<int>(lines.size()) - text_->blockCount();
-  text_->verticalScrollBar()->setValue(std::max(0, at - n_gone));
+  if (!follows_) text_->verticalScrollBar()->setValue(std::max(0, at - n_gone));
+  is_adding_ = false;
+  if (follows_) return go_to_end();
   end_button_->setEnabled(true);
 }
 
 void LogPane::go_to_end() {
-  text_->verticalScrollBar()->setValue(text_->verticalScrollBar()->maximum());
+  follows_ = true;
+  QScrollBar* const bar = text_->verticalScrollBar();
+  bar->setValue(bar->maximum());
   end_button_->setEnabled(false);
 }
 

@@ -26,7 +26,7 @@ class LogPane : public QWidget {
   QString command() const;
   QString text() const;
   /** The end is in view, and stays there as lines come. */
-  bool follows() const;
+  bool follows() const { return follows_; }
   /** Goes to the next line with the text, or back; false where there is none. */
   bool find(const QString& text, bool is_backward = false);
   /** Opens the search. */
@@ -36,10 +36,12 @@ class LogPane : public QWidget {
   void keyPressEvent(QKeyEvent* event) override;
 
  private:
+  void note_scroll();
   void go_to_end();
   void show_search();
   void search(bool is_backward);
 
+  bool follows_ = true, is_adding_ = false;
   QLineEdit* command_ = nullptr;
   QPlainTextEdit* text_ = nullptr;
   QWidget* search_ = nullptr;

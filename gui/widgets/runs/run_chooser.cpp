@@ -63,7 +63,7 @@ RunChooser::RunChooser(
                                             ? QHeaderView::Stretch
                                             : QHeaderView::ResizeToContents);
   }
-  empty_ = new QLabel(tr("Looking for runs…"));
+  empty_ = new TextLabel(tr("Looking for runs…"));
   empty_->setAlignment(Qt::AlignCenter);
   empty_->setForegroundRole(QPalette::PlaceholderText);
   button_ = new QPushButton(button);
@@ -99,7 +99,10 @@ void RunChooser::add_button(QPushButton* button) {
 
 void RunChooser::show_runs() {
   const bool is_empty = runs_.rowCount() == 0;
-  empty_->setText(runs_.is_loading() ? tr("Looking for runs…") : tr("There are no runs yet."));
+  empty_->setText(
+      runs_.is_loading()
+          ? tr("Looking for runs…")
+          : tr("There are no runs yet. Start offers a first one that fits this machine."));
   empty_->setVisible(is_empty);
   search_->setEnabled(!is_empty);
   if (!list_->selectionModel()->hasSelection() && filter_.rowCount() > 0)

@@ -9,6 +9,8 @@
 #include <QContextMenuEvent>
 #include <QFile>
 #include <QImage>
+#include <QPlainTextEdit>
+#include <QScrollBar>
 #include <QTableView>
 #include <QTest>
 #include <QToolButton>
@@ -405,6 +407,42 @@ TEST(LogPane, FollowsTheEndUnlessOneScrolledUp) {
   end->click();
   EXPECT_TRUE(pane.follows());
   EXPECT_FALSE(end->isEnabled());
+}
+
+TEST(LogPane, FollowsOnWhenALineIsLongOrTheWindowGetsAnotherSize) {
+  LogPane pane;
+  pane.resize(500, 240);
+  pane.show();
+  QStringList lines;
+  for (int i = 0; i < 60; ++i)
+    lines << QStringLiteral("line %1").arg(i);
+  pane.show_log(lines);
+  QApplication::processEvents();
+  const auto* const bar = pane.findChild<QPlainTextEdit*>("log")->verticalScrollBar();
+  const auto* const end = pane.findChild<QToolButton*>("log_end");
+  const auto shows_end = [&] {
+    QApplication::processEvents();
+    return pane.follows() && bar->value() == bar->maximum() && !end->isEnabled();
+  };
+  ASSERT_TRUE(shows_end());
+  pane.add({QString(400, 'x')});  // a bar below takes room
+  EXPECT_TRUE(shows_end());
+  for (const QSize size : {QSize(500, 160), QSize(340, 420), QSize(900, 130)}) {
+    pane.resize(size);
+    EXPECT_TRUE(shows_end()) << size.width();
+    pane.add({"newer"});
+    EXPECT_TRUE(shows_end()) << size.width();
+  }
+  // Scrolled up it stays where it is, whatever comes, and is not taken back by a new size.
+  QWheelEvent up(QPointF(9, 9), QPointF(9, 9), {}, {0, 240}, Qt::NoButton, Qt::NoModifier,
+                 Qt::NoScrollPhase, false);
+  QApplication::sendEvent(pane.findChild<QPlainTextEdit*>("log")->viewport(), &up);
+  EXPECT_FALSE(pane.follows());
+  pane.resize(500, 240);
+  pane.add({"later"});
+  QApplication::processEvents();
+  EXPECT_FALSE(pane.follows());
+  EXPECT_TRUE(end->isEnabled());
 }
 
 }  // namespace

@@ -116,7 +116,24 @@ TEST_F(DataPreviews, CountsLengthsAndShowsTheFirstBatch) {
     QKeyEvent right(QEvent::KeyPress, Qt::Key_Right, Qt::NoModifier);
     QApplication::sendEvent(chart, &right);
   }
-  EXPECT_TRUE(chart->read_out().startsWith("6 to 6 tokens")) << chart->read_out().toStdString();
+  // The chart shows the lengths before the cut: who looks sees which max_length would do.
+  ASSERT_TRUE(wait_until([&] { return !view_.is_reading(); }));
+  EXPECT_TRUE(text_of("preview_numbers").contains("Before they are cut"))
+      << text_of("preview_numbers").toStdString();
+  EXPECT_FALSE(chart->accessibleDescription().contains("the longest of 6 tokens"))
+      << chart->accessibleDescription().toStdString();
+}
+
+TEST_F(DataPreviews, CountsTheLabelsMostFirst) {
+  QByteArray rows = "text\tlabel\n";
+  for (int n = 0; n < 12; ++n)
+    rows += n % 4 ? "the red bird\tbirds\n" : "the old car\tcars\n";
+  read(settings(directory_.write("x.tsv", rows.toStdString())));
+  auto* labels = find<QTableWidget>("preview_label_counts");
+  ASSERT_EQ(labels->rowCount(), 2);
+  EXPECT_EQ(labels->item(0, 0)->text(), "birds");
+  EXPECT_EQ(labels->item(0, 1)->text().toStdString(), "9 (75.0 %)");
+  EXPECT_EQ(labels->item(1, 1)->text().toStdString(), "3 (25.0 %)");
 }
 
 TEST_F(DataPreviews, FaultsAreSaidInline) {
