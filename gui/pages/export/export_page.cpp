@@ -1,6 +1,7 @@
 #include "gui/pages/export/export_page.h"
 
 #include <QAction>
+#include <QComboBox>
 #include <QDesktopServices>
 #include <QFileDialog>
 #include <QFontDatabase>
@@ -15,10 +16,12 @@
 #include <chrono>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/runs/run_picker.h"
+#include "src/config/config.h"
 
 namespace ferry::gui {
 
@@ -79,7 +82,7 @@ QWidget* ExportPage::make_form() {
   target_->setObjectName("target");
   target_->setAccessibleName(tr("Folder to write to"));
   target_->setPlaceholderText(tr("A folder that is new, or empty"));
-  auto* label = new QLabel(tr("Write &to"));
+  auto* label = new TextLabel(tr("Write &to"));
   label->setBuddy(target_);
   // Both fields begin at the same place.
   const int width = std::max(label->sizeHint().width(), picker_->run_label()->sizeHint().width());
@@ -91,6 +94,7 @@ QWidget* ExportPage::make_form() {
   row->addWidget(target_, 1);
   row->addWidget(browse_);
   column->addLayout(row);
+  column->addWidget(make_options());
   room_ = note_label();
   room_->setObjectName("room");
   column->addWidget(room_);
@@ -137,6 +141,54 @@ QWidget* ExportPage::make_form() {
   return box;
 }
 
+/** The settings of the result's files: those that `ferry export` takes. */
+QWidget* ExportPage::make_options() {
+  auto* box = new QWidget;
+  auto* row = new QHBoxLayout(box);
+  row->setContentsMargins(0, 0, 0, 0);
+  for (const char* key : {"dtype", "max_shard_size"}) {
+    const config::Option* const option = config::find_option(key).option;
+    if (!option || !(option->verbs & config::kExport)) continue;
+    QWidget* field = nullptr;
+    if (option->type == config::Type::choice) {
+      auto* combo = new QComboBox;
+      for (const std::string_view choice : option->choices)
+        combo->addItem(to_text(choice), to_text(choice));
+      combo->setCurrentIndex(combo->findData(to_text(option->value)));
+      field = combo;
+    } else {
+      auto* line = new QLineEdit;
+      line->setPlaceholderText(tr("default %1").arg(to_text(option->value)));
+      line->setMaximumWidth(20 * line->fontMetrics().averageCharWidth());
+      field = line;
+    }
+    field->setObjectName("export_" + QString::fromLatin1(key));
+    field->setAccessibleName(label_of(*option));
+    field->setToolTip(help_of(*option));
+    auto* label = new TextLabel(label_of(*option));
+    label->setBuddy(field);
+    row->addWidget(label);
+    row->addWidget(field);
+    options_.emplace_back(key, field);
+  }
+  row->addStretch(1);
+  box->setVisible(!options_.empty());
+  return box;
+}
+
+/** As the command takes them; those at their default are left out. */
+QStringList ExportPage::option_words() const {
+  QStringList words;
+  for (const auto& [key, field] : options_) {
+    const auto* const combo = qobject_cast<const QComboBox*>(field);
+    const QString value = combo ? combo->currentData().toString()
+                                : qobject_cast<const QLineEdit*>(field)->text().trimmed();
+    if (!value.isEmpty() && value != to_text(config::find_option(key).option->value))
+      words << "--" + QString::fromStdString(key).replace('_', '-') + '=' + value;
+  }
+  return words;
+}
+
 QWidget* ExportPage::make_result() {
   result_ = new QWidget;
   auto* column = new QVBoxLayout(result_);
@@ -146,6 +198,7 @@ QWidget* ExportPage::make_result() {
   result_text_ = note_label();
   result_text_->setObjectName("result_text");
   result_text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  result_text_->setFocusPolicy(Qt::ClickFocus);
   open_button_ = new QPushButton(tr("&Open folder"));
   open_button_->setObjectName("open_button");
   try_button_ = new QPushButton(tr("Tr&y it"));
@@ -205,10 +258,10 @@ void ExportPage::show_about() {
   if (check_) about_->setVisible(has_model);
   if (!has_model) return;
   const ModelForm& form = check_->form;
-  const QString kind = form.kind == FormKind::classification ? tr("tells texts apart")
+  const QString kind = form.kind == FormKind::classification ? tr("classifies texts")
                        : form.kind == FormKind::tokens       ? tr("marks words")
                        : form.kind == FormKind::question     ? tr("answers questions")
-                       : form.kind == FormKind::generation   ? tr("goes on with texts")
+                       : form.kind == FormKind::generation   ? tr("continues texts")
                                                              : tr("fills masked words");
   about_text_->setText(form.labels.isEmpty()
                            ? tr("A %1 model that %2.").arg(form.family, kind)
@@ -249,6 +302,12 @@ void ExportPage::take_model() {
   if (doing_ == Doing::nothing) {
     message_->clear();
     result_->hide();
+    export_button_->setDefault(true);
+    // Another model wants another folder.
+    if (target_->text() == suggested_ && !exported_.empty() && target() == exported_) {
+      const QSignalBlocker blocker(target_);
+      target_->clear();
+    }
   }
   suggest_target();
   look();
@@ -297,7 +356,9 @@ void ExportPage::update_buttons() {
   picker_->setEnabled(is_idle);
   target_->setEnabled(is_idle);
   browse_->setEnabled(is_idle);
-  export_button_->setEnabled(is_idle && is_good && !picker_->model().empty());
+  // The folder that was written just now is full, and nobody's fault.
+  const bool is_done = result_->isVisibleTo(this) && target() == exported_;
+  export_button_->setEnabled(is_idle && is_good && !is_done && !picker_->model().empty());
   export_action_->setEnabled(export_button_->isEnabled());
   verify_button_->setEnabled(is_idle && !picker_->run().empty());
   verify_action_->setEnabled(verify_button_->isEnabled());
@@ -305,8 +366,6 @@ void ExportPage::update_buttons() {
   progress_->setVisible(!is_idle);
   doing_text_->setVisible(!is_idle);
   if (!is_idle) return trouble_->clear();
-  // The folder that was written just now is full, and nobody's fault.
-  const bool is_done = result_->isVisibleTo(this) && target() == exported_;
   if (check_ && !check_->trouble.isEmpty() && !is_done)
     trouble_->show_error(check_->trouble);
   else
@@ -346,9 +405,10 @@ void ExportPage::begin_export() {
   progress_->setRange(0, check_->needed_bytes > 0 ? kSteps : 0);
   progress_->setValue(0);
   doing_text_->setText(tr("Writes and reads back..."));
-  process_.start(
-      {"export", "--model=" + path_text(picker_->model()), "--output=" + path_text(exported_)},
-      FerryProcess::Output::text);
+  process_.start(QStringList{"export", "--model=" + path_text(picker_->model()),
+                             "--output=" + path_text(exported_)} +
+                     option_words(),
+                 FerryProcess::Output::text);
   timer_.start();
   update_buttons();
 }
@@ -435,15 +495,10 @@ void ExportPage::show_result(const Written& written) {
          static_cast<int>(written.n_files))
           .arg(path_text(exported_), bytes_text(written.n_bytes)));
   result_->show();
+  // The folder stays: what is below tells how to load it, and a second click writes no second copy.
+  open_button_->setDefault(true);
+  open_button_->setFocus();
   update_buttons();
-  // The next export wants another folder.
-  if (target_->text() == suggested_) {
-    const QSignalBlocker blocker(target_);
-    target_->clear();
-    suggested_.clear();
-  }
-  suggest_target();
-  look();
 }
 
 }  // namespace ferry::gui

@@ -40,6 +40,8 @@ class ExportPage : public Page {
  private:
   enum class Doing { nothing, exporting, verifying };
   QWidget* make_form();
+  QWidget* make_options();
+  QStringList option_words() const;
   QWidget* make_result();
   QWidget* make_about();
   void show_about();
@@ -57,6 +59,7 @@ class ExportPage : public Page {
   void browse();
   std::filesystem::path target() const;
 
+  std::vector<std::pair<std::string, QWidget*>> options_;  ///< by key: fields of `ferry export`
   RunPicker* picker_;
   QLineEdit* target_;
   QPushButton *browse_, *export_button_, *verify_button_, *cancel_button_;

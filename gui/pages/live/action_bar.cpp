@@ -6,7 +6,9 @@
 #include <QToolButton>
 
 #include "gui/models/runs/run_progress.h"
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
+#include "gui/widgets/icons.h"
 
 namespace ferry::gui {
 
@@ -16,12 +18,12 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
   QAction* const pause =
       add(RunAction::pause, tr("&Pause"),
           tr("Pauses the run and frees the GPU for other programs, a game for instance."), "pause");
-  add(RunAction::resume, tr("Go &on"), tr("Goes on with the paused run where it was."), "resume");
+  add(RunAction::resume, tr("&Resume"), tr("Continues the paused run where it was."), "resume");
   QAction* const save = add(RunAction::save_now, tr("Sa&ve now"),
-                            tr("Writes a checkpoint now. The training goes on."), "save_now");
-  QAction* const sample = add(
-      RunAction::sample_now, tr("Sam&ple now"),
-      tr("Goes on with the run's prompts now. The training waits, then goes on."), "sample_now");
+                            tr("Writes a checkpoint now. The training continues."), "save_now");
+  QAction* const sample =
+      add(RunAction::sample_now, tr("Sam&ple now"),
+          tr("Continues the run's prompts now. The training waits meanwhile."), "sample_now");
   QAction* const stop = add(RunAction::stop, tr("S&top and save"),
                             tr("Writes a checkpoint and ends the run. It can be resumed."), "stop");
   QAction* const unsaved =
@@ -33,8 +35,11 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
              "is lost."),
           "force_quit");
   QAction* const again =
-      add(RunAction::resume_run, tr("&Resume the run"),
-          tr("Starts a new process that goes on from the last checkpoint."), "resume_run");
+      add(RunAction::resume_run, tr("&Resume"),
+          tr("Starts a new process that continues from the last checkpoint."), "resume_run");
+  for (const auto& [action, icon] : {std::pair{pause, "pause"}, {save, "save"}, {again, "resume"}})
+    action->setIcon(line_icon(icon));
+  this->action(RunAction::resume)->setIcon(line_icon("resume"));
   pause->setShortcut(Qt::CTRL | Qt::Key_P);
   save->setShortcut(Qt::CTRL | Qt::SHIFT | Qt::Key_S);
   stop->setShortcut(Qt::CTRL | Qt::Key_Period);
@@ -50,6 +55,7 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
   menu->addActions({stop, unsaved, force});
   menu->setToolTipsVisible(true);
   stop_->setText(tr("&Stop"));
+  stop_->setIcon(line_icon("stop"));
   stop_->setAccessibleName(tr("Stop the run"));
   stop_->setMenu(menu);
   stop_->setPopupMode(QToolButton::InstantPopup);
@@ -81,7 +87,7 @@ QAction* ActionBar::add(RunAction action,
 QToolButton* ActionBar::button(const char* name) {
   auto* const made = new QToolButton;
   made->setObjectName(name);
-  made->setToolButtonStyle(Qt::ToolButtonTextOnly);
+  made->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   made->setFocusPolicy(Qt::StrongFocus);
   const int room = fontMetrics().height() / 2;
   made->setMinimumHeight(fontMetrics().height() + 2 * room);
@@ -99,9 +105,9 @@ void ActionBar::show_run(const service::RunFacts& facts, bool is_starting) {
   const service::AllowedActions allowed = service::allowed_actions(facts);
   for (size_t i = 0; i < service::kRunActions; ++i) {
     if (!actions_[i]) continue;
-    QString why = to_text(allowed.why_not(static_cast<RunAction>(i)));
+    QString why = service_words(to_text(allowed.why_not(static_cast<RunAction>(i))));
     if (why.isEmpty() && is_starting && static_cast<RunAction>(i) == RunAction::resume_run)
-      why = tr("a new process is on its way");
+      why = tr("a new process is being started");
     actions_[i]->setEnabled(why.isEmpty());
     QString tip = tips_[i];
     if (!why.isEmpty()) tip = tr("%1 Not now: %2.").arg(tips_[i], why);

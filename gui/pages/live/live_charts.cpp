@@ -27,6 +27,7 @@ QString evaluation_name(std::string_view key) {
 
 LiveCharts::LiveCharts(AppSettings& settings, QWidget* parent)
     : QScrollArea(parent), settings_(settings) {
+  setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   setObjectName("charts");
   setAccessibleName(tr("Charts of the run"));
   setWidgetResizable(true);

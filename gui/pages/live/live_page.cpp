@@ -17,12 +17,14 @@
 
 #include "gui/models/runs/run_progress.h"
 #include "gui/models/runs/run_words.h"
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"
 #include "gui/pages/live/run_header.h"
 #include "gui/pages/live/setting_change.h"
 #include "gui/widgets/charts/smoothing_box.h"
+#include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/runs/log_pane.h"
 #include "gui/widgets/runs/run_chooser.h"
@@ -81,7 +83,7 @@ void LivePage::make_run_page() {
   change_ = new SettingChange;
   notice_ = new Notice;
   notice_->setObjectName("live_notice");
-  answer_ = new QLabel;
+  answer_ = new TextLabel;
   answer_->setObjectName("answer");
   answer_->setWordWrap(true);
   answer_->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -140,8 +142,9 @@ void LivePage::make_run_page() {
   column->setContentsMargins(kPageMargin, kPageMargin, kPageMargin, kPageMargin);
   column->setSpacing(10);
   column->addWidget(header_);
-  column->addWidget(notice_);
+  // Below the buttons: a notice that comes or goes moves none of them.
   column->addLayout(steer);
+  column->addWidget(notice_);
   column->addLayout(looks);
   column->addWidget(splitter_, 1);
 
@@ -200,7 +203,8 @@ void LivePage::connect_follower() {
   connect(follower, &RunFollower::log_grown, log_, &LogPane::add);
   connect(follower, &RunFollower::log_anew, this, [this] { log_->show_log({}); });
   connect(follower, &RunFollower::replied, this, [this](bool is_done, const QString& text) {
-    say_answer(is_done ? text : tr("! %1").arg(text));
+    const QString said = sentence(service_words(text));
+    say_answer(is_done ? said : tr("! %1").arg(said));
   });
   connect(follower, &RunFollower::ended, this, &LivePage::note_end);
 }
@@ -244,7 +248,7 @@ void LivePage::show_state() {
   change_->show_state(facts, record);
   QString detail;
   if (is_starting)
-    detail = tr("a new process is on its way");
+    detail = tr("a new process is being started");
   else if (facts.trainer == service::Trainer::elsewhere)
     detail = tr("on %1").arg(text_in(record, "host"));
   header_->show_state(is_starting ? "preparing" : facts.phase, detail);
@@ -268,15 +272,19 @@ void LivePage::show_state() {
     text = is_starting ? tr("It starts. Its first lines come in a moment.") : follower_->trouble();
   } else if (facts.phase == "paused") {
     const QString why = shared().queue.why_not_now();
-    text = why.isEmpty()
-               ? tr("Paused: the GPU is free for other programs, a game for instance. The run goes "
-                    "on where it was when you choose Go on.")
-               : tr("Paused: %1. It goes on by itself, or when you choose Go on.").arg(why);
-  } else if (facts.waits_for_room) {
+    text =
+        why.isEmpty()
+            ? (uses_gpu(record, follower_->metrics())
+                   ? tr("Paused: the GPU is free for other programs, a game for instance. Resume "
+                        "continues the run where it was.")
+                   : tr("Paused: the processor is free for other programs. The run keeps its "
+                        "memory, and Resume continues it where it was."))
+            : tr("Paused: %1. It is resumed by itself, or when you choose Resume.").arg(why);
+  } else if (waits_for_room(facts)) {
     kind = Notice::Kind::warning;
     text =
-        tr("It waits for room on the disk: all steps are done, and its end does not fit. Remove "
-           "something, and it goes on by itself.");
+        tr("It waits for room on the disk: all steps are done, and its end does not fit. Make "
+           "room, and it finishes by itself.");
   } else if (facts.is_stop_overdue) {
     kind = Notice::Kind::warning;
     text =

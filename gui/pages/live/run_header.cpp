@@ -34,19 +34,19 @@ QString epoch_text(double epochs) {
 RunHeader::RunHeader(QWidget* parent) : QWidget(parent) {
   mark_ = new PhaseMark;
   mark_->setFont(heading_font(font(), kTitle));
-  phase_ = new QLabel;
+  phase_ = new TextLabel;
   phase_->setObjectName("phase");
   phase_->setFont(heading_font(font(), kTitle));
-  name_ = new QLabel;
+  name_ = new TextLabel;
   name_->setObjectName("run_name");
   name_->setFont(heading_font(font(), kTitle));
   name_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   // A long name gives way to the rest of the line.
   name_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  detail_ = new QLabel;
+  detail_ = new TextLabel;
   detail_->setObjectName("phase_detail");
   detail_->setForegroundRole(QPalette::PlaceholderText);
-  gpu_ = new QLabel;
+  gpu_ = new TextLabel;
   gpu_->setObjectName("gpu_load");
   gpu_->setVisible(false);
   auto* const head = new QHBoxLayout;
@@ -66,9 +66,9 @@ RunHeader::RunHeader(QWidget* parent) : QWidget(parent) {
     made->setMaximumHeight(made->fontMetrics().height());
     return made;
   };
-  steps_ = new QLabel;
+  steps_ = new TextLabel;
   steps_->setObjectName("steps");
-  epochs_ = new QLabel;
+  epochs_ = new TextLabel;
   epochs_->setObjectName("epochs");
   step_bar_ = bar("step_bar", tr("Steps"));
   epoch_bar_ = bar("epoch_bar", tr("Epoch"));
@@ -97,9 +97,9 @@ RunHeader::RunHeader(QWidget* parent) : QWidget(parent) {
 }
 
 RunHeader::Figure RunHeader::figure(const QString& name, const char* object_name) {
-  auto* const label = new QLabel(name);
+  auto* const label = new TextLabel(name);
   label->setForegroundRole(QPalette::PlaceholderText);
-  auto* const value = new QLabel;
+  auto* const value = new TextLabel;
   value->setObjectName(object_name);
   value->setFont(heading_font(font()));
   // Room for the usual values, so that nothing jumps as they change.
@@ -129,10 +129,7 @@ void RunHeader::show_progress(const RunProgress& progress, const std::string& ph
       progress.n_epochs > 0
           ? tr("Epoch %1 of %2").arg(epoch_text(progress.epoch), epoch_text(progress.n_epochs))
           : tr("Epoch"));
-  // The epoch that goes on; the last one is full at its end.
-  const double within = progress.epoch - std::floor(progress.epoch);
-  const bool is_at_end = within < 1e-9 && progress.epoch > 0;
-  epoch_bar_->setValue(static_cast<int>((is_at_end ? 1 : within) * kBarParts));
+  epoch_bar_->setValue(static_cast<int>(progress.epoch_share() * kBarParts));
   epoch_bar_->setAccessibleDescription(epochs_->text());
 
   QString left = tr("none", "no time left is known");

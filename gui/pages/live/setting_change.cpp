@@ -5,13 +5,16 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
 #include "gui/models/process/ferry_command.h"
 #include "gui/models/runs/run_progress.h"
+#include "gui/models/service_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/look.h"
 #include "src/config/options/value.h"
 
 namespace ferry::gui {
@@ -25,7 +28,7 @@ const config::Origin kHere{config::Source::command_line, "the app"};
 }  // namespace
 
 SettingChange::SettingChange(QWidget* parent) : QWidget(parent) {
-  auto* const label = new QLabel(tr("Chan&ge"));
+  auto* const label = new TextLabel(tr("Chan&ge"));
   keys_ = new QComboBox;
   keys_->setObjectName("change_key");
   keys_->setAccessibleName(tr("Setting to change"));
@@ -33,24 +36,26 @@ SettingChange::SettingChange(QWidget* parent) : QWidget(parent) {
   for (const char* key : kKeys)
     keys_->addItem(label_of(*config::find_option(key).option), QString::fromLatin1(key));
   label->setBuddy(keys_);
-  auto* const to = new QLabel(tr("to", "change a setting to a value"));
+  auto* const to = new TextLabel(tr("to", "change a setting to a value"));
   value_ = new QLineEdit;
   value_->setObjectName("change_value");
   value_->setAccessibleName(tr("New value"));
   value_->setMaximumWidth(14 * fontMetrics().averageCharWidth());
   button_ = new QPushButton(tr("A&pply"));
   button_->setObjectName("change_button");
-  trouble_ = new QLabel;
+  trouble_ = new ErrorLabel;
   trouble_->setObjectName("change_trouble");
-  trouble_->setVisible(false);
-  auto* const row = new QHBoxLayout(this);
-  row->setContentsMargins({});
-  row->addWidget(trouble_);
+  auto* const row = new QHBoxLayout;
   row->addWidget(label);
   row->addWidget(keys_);
   row->addWidget(to);
   row->addWidget(value_);
   row->addWidget(button_);
+  // Below its field: an error that comes moves nothing beside it.
+  auto* const column = new QVBoxLayout(this);
+  column->setContentsMargins({});
+  column->addLayout(row);
+  column->addWidget(trouble_);
   connect(keys_, &QComboBox::currentIndexChanged, this, &SettingChange::show_value);
   connect(value_, &QLineEdit::textEdited, this, &SettingChange::check);
   connect(value_, &QLineEdit::returnPressed, this, &SettingChange::change);
@@ -76,7 +81,7 @@ void SettingChange::show_state(const service::RunFacts& facts,
                                const nlohmann::ordered_json& record) {
   const service::AllowedActions allowed = service::allowed_actions(facts);
   is_allowed_ = allowed.allows(service::RunAction::change_settings);
-  why_not_ = to_text(allowed.why_not(service::RunAction::change_settings));
+  why_not_ = service_words(to_text(allowed.why_not(service::RunAction::change_settings)));
   setVisible(facts.trainer != service::Trainer::none);
   auto changed = decltype(changed_)();
   if (record.is_object() && record.contains("changes") && record["changes"].is_array())
@@ -108,12 +113,7 @@ void SettingChange::check() {
                 config::Config checked = settings_;
                 checked.set(key(), value_->text().trimmed().toStdString(), kHere);
               }).value_or(QString());
-  QPalette colours = palette();
-  colours.setColor(QPalette::WindowText, warning_colour(palette()));
-  trouble_->setPalette(colours);
-  trouble_->setText(trouble.isEmpty() ? QString() : tr("! Not a value for it"));
-  trouble_->setToolTip(trouble);
-  trouble_->setVisible(!trouble.isEmpty());
+  trouble_->set_error(message_of(trouble).text);
   value_->setEnabled(is_allowed_);
   keys_->setEnabled(is_allowed_);
   button_->setEnabled(is_allowed_ && trouble.isEmpty() && value_->isModified());

@@ -14,6 +14,8 @@ class QPushButton;
 
 namespace ferry::gui {
 
+class ErrorLabel;
+
 class SettingChange : public QWidget {
   Q_OBJECT
 
@@ -40,7 +42,7 @@ class SettingChange : public QWidget {
   QComboBox* keys_ = nullptr;
   QLineEdit* value_ = nullptr;
   QPushButton* button_ = nullptr;
-  QLabel* trouble_ = nullptr;
+  ErrorLabel* trouble_ = nullptr;
 };
 
 }  // namespace ferry::gui

@@ -40,13 +40,13 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
                      "see how to fetch it, or browse to a directory."));
   none_->setWordWrap(true);
   none_->hide();
-  facts_ = new QLabel;
+  facts_ = new TextLabel;
   facts_->setObjectName("model_facts");
   facts_->setWordWrap(true);
   facts_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   trains_ = quiet_label();
   trains_->setWordWrap(true);
-  download_label_ = new QLabel(tr("This command fetches it:"));
+  download_label_ = new TextLabel(tr("This command fetches it:"));
   download_ = new QLineEdit;
   download_->setObjectName("model_download");
   download_->setAccessibleName(tr("Command that fetches the model"));

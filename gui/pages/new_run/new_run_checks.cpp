@@ -2,6 +2,7 @@
 
 #include <QtWidgets>
 
+#include "gui/models/inputs/data_columns.h"
 #include "gui/models/process/ferry_command.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
@@ -37,7 +38,8 @@ void NewRunPage::ask_found() {
       [config] {
         return Found{.facts = read_model_facts(config),
                      .dataset = data_problem(config, "dataset"),
-                     .eval_dataset = data_problem(config, "eval_dataset")};
+                     .eval_dataset = data_problem(config, "eval_dataset"),
+                     .columns = data_columns(config.text("dataset"))};
       },
       [this](const Found& found, const QString&) {
         settings_.set_found_problem("dataset", found.dataset);
@@ -54,6 +56,8 @@ void NewRunPage::take_found(const Found& found) {
   for (const char* key : {"learning_rate", "train_batch_size"})
     settings_.set_default(key, facts_.defaults.value(key));
   if (model_panel_) model_panel_->show_facts(facts_, settings_.text(facts_.key));
+  columns_ = found.columns;
+  suggest_columns();
   OptionForm* const form = forms_[model_step];
   if (OptionField* const task = form ? form->made_field("task") : nullptr) {
     QStringList refused;
@@ -62,6 +66,12 @@ void NewRunPage::take_found(const Found& found) {
         if (!facts_.tasks.contains(to_text(choice))) refused << to_text(choice);
     task->set_refused_choices(refused, tr("A %1 model is not trained for it.").arg(facts_.family));
   }
+}
+
+void NewRunPage::suggest_columns() {
+  if (OptionForm* const form = forms_[data_step])
+    for (const char* key : {"text_column", "text_pair_column", "label_column"})
+      if (OptionField* const field = form->made_field(key)) field->set_suggestions(columns_);
 }
 
 void NewRunPage::ask_models() {
@@ -92,7 +102,7 @@ void NewRunPage::ask_models() {
 void NewRunPage::check_training() {
   if (!review_) return;
   const auto settled = settings_.settled();
-  if (!settled) {
+  if (!settled || !settings_.problems().empty()) {
     checking_.forget();
     return review_->show_check(ReviewPanel::Check::none);
   }
@@ -172,7 +182,7 @@ void NewRunPage::update_start() {
   QString words;
   if (!links.isEmpty())
     words =
-        (is_wrong ? tr("⚠ To mend: %1") : tr("○ To do: %1")).arg(links.join(QStringLiteral(", ")));
+        (is_wrong ? tr("⚠ To fix: %1") : tr("○ To do: %1")).arg(links.join(QStringLiteral(", ")));
   else if (is_starting_)
     words = tr("The run is starting…");
   else if (!check_problem_.isEmpty())

@@ -10,6 +10,7 @@
 #include "gui/pages/new_run/preset_picker.h"
 #include "gui/pages/new_run/review_panel.h"
 #include "gui/pages/new_run/step_list.h"
+#include "gui/widgets/dropped_path.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
 #include "gui/widgets/look.h"
@@ -59,6 +60,8 @@ NewRunPage::NewRunPage(Shared& shared, QWidget* parent)
   for (auto it = kept.begin(); it != kept.end(); ++it)
     stored[it.key()] = it.value().toString();
   if (!stored.isEmpty()) settings_.load_texts(stored);
+  stored_texts_ = settings_.texts();
+  setAcceptDrops(true);
   update_mode();
   update_problems();
 }
@@ -145,6 +148,7 @@ void NewRunPage::on_change() {
   // Until the next plan what did not fit still does not: Start stays "Start anyway".
   if (!fits_) verdict_ = tr("Planning anew…");
   check_problem_.clear();
+  if (settings_.texts() != message_texts_) show_message({});  // it was of other settings
   picker_->set_edited(without_data(settings_.texts()) != preset_texts_);
   update_problems();
   settle_timer_.start();
@@ -154,7 +158,11 @@ void NewRunPage::on_change() {
 void NewRunPage::settle() {
   ask_found();
   emit draft_changed(settings_.valid_part());
-  if (const auto& settled = settings_.settled()) emit settings_changed(*settled);
+  if (const auto& settled = settings_.settled())
+    emit settings_changed(*settled);
+  else if (const auto& problems = settings_.problems();
+           !problems.empty() && settings_.is_missing(problems.front().key))
+    emit unsettled(problems.front().text);
   if (step() == review_step && forms_[review_step]) check_training();
 }
 
@@ -175,6 +183,7 @@ void NewRunPage::show_help(const QString& key) {
 }
 
 void NewRunPage::show_message(const QString& text, const QString& command) {
+  message_texts_ = settings_.texts();
   message_text_->set_error(text);
   message_command_->setPlainText(command);
   message_command_->setVisible(!command.isEmpty());
@@ -223,7 +232,7 @@ void NewRunPage::load_settings(const fs::path& file) {
 
 void NewRunPage::save_settings(const fs::path& file) {
   const auto config = settings_.config();
-  if (!config) return show_message(tr("Mend what is wrong first: a file holds valid settings."));
+  if (!config) return show_message(tr("Fix what is wrong first: a file holds valid settings."));
   const QString trouble = write_settings_file(file, *config);
   show_message(trouble);
   if (trouble.isEmpty()) emit shared().navigator.said(tr("Saved as %1").arg(path_text(file)));
@@ -303,6 +312,9 @@ void NewRunPage::connect_launcher() {
 void NewRunPage::store() {
   QVariantMap kept;
   const QMap<QString, QString> texts = settings_.texts();
+  // Another app may have kept its own meanwhile: what nobody changed here is not written over it.
+  if (texts == stored_texts_) return;
+  stored_texts_ = texts;
   for (auto it = texts.begin(); it != texts.end(); ++it)
     kept[it.key()] = it.value();
   shared().settings.set_value(kStoredTexts, kept);
@@ -317,6 +329,21 @@ void NewRunPage::set_active(bool active) {
   found_for_.clear();
   settle_timer_.start();
   ask_models();
+}
+
+void NewRunPage::dragEnterEvent(QDragEnterEvent* event) {
+  if (dropped_path(*event->mimeData())) event->acceptProposedAction();
+}
+
+/** A model's directory, settings, or data: wherever on the page it is dropped. */
+void NewRunPage::dropEvent(QDropEvent* event) {
+  const auto path = dropped_path(*event->mimeData());
+  if (!path) return;
+  if (path->extension() == ".toml") return load_settings(*path);
+  const bool is_model = is_there(*path / "config.json");
+  if (is_model) settings_.reset("config_name");
+  settings_.set_text(is_model ? "model_name_or_path" : "dataset", path_text(*path));
+  show_step(is_model ? model_step : data_step);
 }
 
 void NewRunPage::showEvent(QShowEvent* event) {

@@ -75,6 +75,8 @@ class NewRunPage : public Page {
   /** The settings in force, as `ferry train` and `ferry plan` would have them: after a change, and
    * only where all are in order. */
   void settings_changed(const ferry::config::Config& settings);
+  /** They do not make a run yet, and what is missing. */
+  void unsettled(const QString& why);
   /** Those that are values by themselves, while something else is still missing or wrong. */
   void draft_changed(const ferry::config::Config& settings);
   /** The settings that were made, for a queue: arguments_of() makes its command. */
@@ -82,11 +84,14 @@ class NewRunPage : public Page {
 
  protected:
   void showEvent(QShowEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
 
  private:
   struct Found {
     ModelFacts facts;
     QString dataset, eval_dataset;  ///< why they cannot be read
+    QStringList columns;
   };
 
   void make_actions();
@@ -102,6 +107,8 @@ class NewRunPage : public Page {
   void settle();
   void ask_found();
   void take_found(const Found& found);
+  /** Fields that name columns offer those of the data. */
+  void suggest_columns();
   void ask_models();
   void check_training();
   void update_problems();
@@ -123,7 +130,10 @@ class NewRunPage : public Page {
   QTimer settle_timer_, search_timer_;
   QString found_for_, preset_name_;
   QMap<QString, QString> preset_texts_;
+  QMap<QString, QString> message_texts_;  ///< that the message is of
+  QMap<QString, QString> stored_texts_;   ///< as they were read, or kept last
   ModelFacts facts_;
+  QStringList columns_;  ///< of the data
   bool is_starting_ = false, is_launching_ = false, is_seen_ = false;
   std::filesystem::path starting_;
   bool fits_ = true;

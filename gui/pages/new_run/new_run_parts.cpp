@@ -60,6 +60,7 @@ QScrollArea* scroll_area(QWidget* content) {
   auto* const area = new QScrollArea;
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
+  area->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   area->setWidget(content);
   area->viewport()->setAutoFillBackground(false);
   content->setAutoFillBackground(false);
@@ -230,7 +231,7 @@ QWidget* NewRunPage::make_bottom() {
   inside->addWidget(message_command_);
   message->hide();
 
-  state_ = new QLabel;
+  state_ = new TextLabel;
   state_->setObjectName("state");
   state_->setWordWrap(true);
   state_->setTextFormat(Qt::RichText);
@@ -276,7 +277,9 @@ void NewRunPage::make_step(Step step) {
                                                                : "kg"));
   connect(form, &OptionForm::focused, this, &NewRunPage::show_help);
   connect(form, &OptionForm::field_made, this, [this](OptionField* field) {
-    if (field->key() == "task") take_found({.facts = facts_, .dataset = {}, .eval_dataset = {}});
+    if (field->key() == "task")
+      take_found({.facts = facts_, .dataset = {}, .eval_dataset = {}, .columns = columns_});
+    if (field->key().endsWith(QLatin1String("_column"))) suggest_columns();
   });
   QStringList keys;
   QSet<QString> groups;

@@ -119,7 +119,7 @@ PresetList::PresetList(PresetModel& presets, QWidget* parent)
   search_->setAccessibleName(tr("Search presets"));
   search_->setClearButtonEnabled(true);
   search_->installEventFilter(this);
-  fits_ = new QCheckBox(tr("Only those made for no more than this machine has"));
+  fits_ = new QCheckBox(tr("Only presets that fit this machine"));
   fits_->setObjectName("preset_fits");
   tree_ = new QTreeWidget;
   tree_->setObjectName("preset_tree");
@@ -197,7 +197,12 @@ void PresetList::fill() {
       auto* const item = new QTreeWidgetItem(group);
       const bool is_users = index.data(PresetModel::is_users_role).toBool();
       const QString title = field(presets_, row, PresetModel::title_role);
-      const QString shown = is_users ? tr("%1 (yours)").arg(title) : title;
+      // Titles need not differ; the name is what it was saved as.
+      const QString name = field(presets_, row, PresetModel::name_role);
+      const QString shown =
+          !is_users       ? title
+          : title == name ? tr("%1 (yours)").arg(name)
+                          : tr("%1: %2 (yours)", "name and title of a preset").arg(name, title);
       item->setData(0, PresetModel::name_role, field(presets_, row, PresetModel::name_role));
       item->setData(0, PresetModel::title_role, shown);
       item->setData(0, PresetModel::purpose_role, field(presets_, row, PresetModel::purpose_role));
@@ -264,8 +269,12 @@ void PresetPicker::make_menu() {
   save_->setObjectName("preset_save");
   menu->addSeparator();
   copy_ = menu->addAction(tr("&Copy this preset…"), this, [this] {
-    ask_name(tr("Copy preset"), current_ + "-copy",
-             [this](const QString& name) { return presets_.copy(current_, name); });
+    ask_name(tr("Copy preset"), current_ + "-copy", [this](const QString& name) {
+      const QString trouble = presets_.copy(current_, name);
+      // Its settings are those of the one before: a copy is made to be changed.
+      if (trouble.isEmpty()) set_current(name.trimmed());
+      return trouble;
+    });
   });
   copy_->setObjectName("preset_copy");
   rename_ = menu->addAction(tr("&Rename this preset…"), this, [this] {
@@ -303,8 +312,9 @@ void PresetPicker::update_button() {
   const int row = presets_.row_of(current_);
   const bool is_known = row >= 0;
   const bool is_users = is_known && presets_.index(row).data(PresetModel::is_users_role).toBool();
-  const QString title =
-      is_known ? presets_.index(row).data(PresetModel::title_role).toString() : current_;
+  const QString title = is_known && !is_users
+                            ? presets_.index(row).data(PresetModel::title_role).toString()
+                            : current_;
   const QString text = current_.isEmpty() ? tr("Choose a preset…")
                        : is_edited_       ? tr("Preset: %1 (changed)").arg(title)
                                           : tr("Preset: %1").arg(title);
@@ -328,7 +338,7 @@ void PresetPicker::ask_name(const QString& title,
   auto* const line = new QLineEdit(name);
   line->setObjectName("preset_name");
   line->setMinimumWidth(fontMetrics().averageCharWidth() * 40);
-  auto* const label = new QLabel(tr("&Name"));
+  auto* const label = new TextLabel(tr("&Name"));
   label->setBuddy(line);
   auto* const error = new ErrorLabel;
   error->setObjectName("preset_name_error");
@@ -352,7 +362,7 @@ void PresetPicker::ask_name(const QString& title,
 
 void PresetPicker::save() {
   const auto config = settings ? settings() : std::nullopt;
-  if (!config) return emit failed(tr("Mend what is wrong first: a preset holds valid settings."));
+  if (!config) return emit failed(tr("Fix what is wrong first: a preset holds valid settings."));
   ask_name(tr("Save settings as a preset"), is_edited_ ? current_ : QString(),
            [this, config](const QString& name) {
              // Under its own name a preset of the user's is replaced, any other is not.

@@ -9,13 +9,13 @@ namespace ferry::gui {
 
 ReviewPanel::ReviewPanel(SettingsModel& settings, QWidget* parent)
     : QWidget(parent), settings_(settings) {
-  problems_heading_ = heading_label(tr("To mend before it can start"));
+  problems_heading_ = heading_label(tr("To fix before it can start"));
   problems_ = new QListWidget;
   problems_->setObjectName("review_problems");
   problems_->setAccessibleName(tr("Problems"));
   problems_->setWordWrap(true);
   problems_->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
-  check_ = new QLabel;
+  check_ = new TextLabel;
   check_->setObjectName("check_state");
   check_->setWordWrap(true);
   check_error_ = new ErrorLabel;

@@ -13,7 +13,7 @@ namespace {
 constexpr int kProblems = Qt::UserRole + 1, kIsWrong = kProblems + 1;
 
 QString problems_text(int n_problems, bool is_wrong) {
-  return is_wrong ? StepList::tr("⚠ %n to mend", nullptr, n_problems)
+  return is_wrong ? StepList::tr("⚠ %n to fix", nullptr, n_problems)
                   : StepList::tr("○ %n to do", nullptr, n_problems);
 }
 
@@ -89,7 +89,7 @@ void StepList::set_problems(int step, int n_problems, int n_missing) {
 }
 
 QSize StepList::sizeHint() const {
-  int width = fontMetrics().horizontalAdvance(tr("⚠ %n to mend", nullptr, 88));
+  int width = fontMetrics().horizontalAdvance(tr("⚠ %n to fix", nullptr, 88));
   for (int i = 0; i < count(); ++i)
     width = std::max(width, fontMetrics().horizontalAdvance(item(i)->text()));
   return {width + 2 * fontMetrics().height(), QListWidget::sizeHint().height()};

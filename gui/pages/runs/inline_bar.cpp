@@ -1,4 +1,5 @@
 #include "gui/pages/runs/inline_bar.h"
+#include "gui/widgets/look.h"
 
 #include <QtWidgets>
 
@@ -6,7 +7,7 @@ namespace ferry::gui {
 
 InlineBar::InlineBar(QWidget* parent)
     : QFrame(parent),
-      text_(new QLabel),
+      text_(new TextLabel),
       number_(new QSpinBox),
       yes_(new QPushButton),
       no_(new QPushButton) {
@@ -18,6 +19,7 @@ InlineBar::InlineBar(QWidget* parent)
   text_->setWordWrap(true);
   text_->setTextFormat(Qt::PlainText);
   text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  text_->setFocusPolicy(Qt::ClickFocus);
   text_->setBuddy(number_);
   number_->setObjectName("inline_number");
   number_->setRange(1, 1'000'000'000);

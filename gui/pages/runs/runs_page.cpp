@@ -6,10 +6,12 @@
 #include "gui/models/runs/run_details.h"
 #include "gui/models/runs/run_filter.h"
 #include "gui/models/runs/run_words.h"
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/queue_section.h"
 #include "gui/pages/runs/run_delegates.h"
+#include "gui/widgets/icons.h"
 #include "gui/widgets/look.h"
 #include "src/config/config.h"
 #include "src/service/runs/run_report.h"
@@ -33,16 +35,29 @@ RunsPage::RunsPage(Shared& shared, QWidget* parent)
   bar_ = new QToolBar;
   bar_->setObjectName("run_actions");
   bar_->setAccessibleName(tr("Actions for the selected runs"));
-  bar_->setToolButtonStyle(Qt::ToolButtonTextOnly);
-  for (QAction* action : {open_, pause_, resume_, stop_, extend_, clone_, compare_, try_, samples_,
-                          export_, folder_, report_, delete_}) {
-    bar_->addAction(action);
-    auto* button = qobject_cast<QToolButton*>(bar_->widgetForAction(action));
+  bar_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  bar_->setIconSize(QSize(1, 1) * fontMetrics().height());
+  const auto add_button = [this](QWidget* button) {
     button->setFocusPolicy(Qt::TabFocus);
-    button->setAutoRaise(false);
+    qobject_cast<QToolButton*>(button)->setAutoRaise(false);
+  };
+  for (QAction* action : {open_, pause_, resume_, stop_, compare_, try_, export_, delete_}) {
+    bar_->addAction(action);
+    add_button(bar_->widgetForAction(action));
   }
+  auto* const more = new QToolButton;
+  more->setObjectName("more_actions");
+  more->setIcon(line_icon("more"));
+  more->setText(tr("More"));
+  more->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  more->setPopupMode(QToolButton::InstantPopup);
+  auto* const menu = new QMenu(more);
+  menu->addActions({extend_, clone_, samples_, folder_, report_});
+  more->setMenu(menu);
+  add_button(more);
+  bar_->addWidget(more);
   inline_ = new InlineBar;
-  gate_ = new QLabel;
+  gate_ = new TextLabel;
   gate_->setObjectName("run_gate");
   gate_->setTextFormat(Qt::PlainText);
   gate_->hide();
@@ -65,15 +80,18 @@ RunsPage::RunsPage(Shared& shared, QWidget* parent)
   column->setSpacing(margin / 2);
   column->addWidget(make_head());
   column->addWidget(bar_);
+  column->addWidget(stack_, 1);
+  // Below the table: a question or a notice that comes or goes moves none of its rows.
   column->addWidget(gate_);
   column->addWidget(inline_);
-  column->addWidget(stack_, 1);
   column->addWidget(new QueueSection(shared.settings, shared.queue));
 
   RunListModel& runs = shared.runs;
   connect(&runs, &RunListModel::searched, this, &RunsPage::show_state);
   connect(&runs, &RunListModel::looked, this, [this] {
-    if (isVisible()) show_state();
+    if (!isVisible()) return;
+    show_state();
+    fit_columns();
   });
   connect(&runs, &RunListModel::rowsInserted, this, &RunsPage::show_state);
   connect(&runs, &RunListModel::rowsRemoved, this, &RunsPage::show_state);
@@ -99,8 +117,8 @@ RunsPage::~RunsPage() = default;
 
 void RunsPage::set_active(bool active) {
   shared().runs.set_active(active);
-  QHeaderView* header = table_->horizontalHeader();
-  if (!active && isVisible()) shared().settings.set_value("runs/columns", header->saveState());
+  if (!active && has_own_columns_)
+    shared().settings.set_value(kOwnColumns, table_->horizontalHeader()->saveState());
   if (active) show_state();
 }
 
@@ -113,6 +131,37 @@ QList<QAction*> RunsPage::page_actions() {
   if (lines_.isEmpty()) lines_ = {line(), line(), line()};
   return {open_,    lines_[0], pause_,  resume_,   stop_,   extend_, lines_[1], clone_, compare_,
           samples_, try_,      export_, lines_[2], folder_, report_, delete_,   find_};
+}
+
+/** As wide as what is in them, the name as wide as the rest; never narrower than they were, so that
+ * nothing jumps as values change. Columns that somebody dragged stay. */
+void RunsPage::fit_columns() {
+  if (has_own_columns_) return;
+  is_fitting_ = true;
+  const QAbstractItemView* const view = table_;
+  QHeaderView& header = *table_->horizontalHeader();
+  const int em = fontMetrics().averageCharWidth();
+  constexpr int kMost = 34, kLeastName = 24;
+  int others = 0;
+  for (int column = 0; column < RunListModel::kColumns; ++column) {
+    if (column == RunListModel::name) continue;
+    if (column != RunListModel::curve) {
+      const int drawn = column == RunListModel::state ? 5 * em : 2 * em;  // a shape, margins
+      const int needed =
+          std::max(view->sizeHintForColumn(column), header.sectionSizeHint(column)) + drawn;
+      header.resizeSection(column,
+                           std::max(header.sectionSize(column), std::min(needed, kMost * em)));
+    }
+    others += header.sectionSize(column);
+  }
+  header.resizeSection(RunListModel::name,
+                       std::max(table_->viewport()->width() - others, kLeastName * em));
+  is_fitting_ = false;
+}
+
+void RunsPage::resizeEvent(QResizeEvent* event) {
+  Page::resizeEvent(event);
+  fit_columns();
 }
 
 std::vector<int> RunsPage::selected() const {
@@ -171,7 +220,8 @@ void RunsPage::allow_actions() {
         continue;
       // The first is for a run that lives, the last for one that ended.
       const bool has_ended = runs.facts_of(row).trainer == service::Trainer::none;
-      why = to_text(allowed.why_not(has_ended ? *(any.end() - 1) : *any.begin()));
+      why = sentence(
+          service_words(to_text(allowed.why_not(has_ended ? *(any.end() - 1) : *any.begin()))));
     }
     return why;
   };

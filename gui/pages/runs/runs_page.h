@@ -54,9 +54,14 @@ class RunsPage : public Page {
                         const QString& text,
                         const QList<QAction*>& actions);
 
+  /** The setting that keeps columns that somebody dragged. */
+  static constexpr const char* kOwnColumns = "runs/own_columns";
+  void resizeEvent(QResizeEvent* event) override;
+
   void show_state();
   void allow_actions();
   void show_details();
+  void fit_columns();
   void show_menu(const QPoint& place);
   void copy_rows();
 
@@ -94,6 +99,7 @@ class RunsPage : public Page {
           *show_all_ = nullptr;
   QList<QAction*> lines_;  // of the menu
   bool is_busy_ = false;
+  bool has_own_columns_ = false, is_fitting_ = false;
   std::jthread work_;  // last: it ends before what it tells
 };
 

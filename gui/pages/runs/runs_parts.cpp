@@ -6,6 +6,7 @@
 #include "gui/models/text.h"
 #include "gui/pages/runs/run_delegates.h"
 #include "gui/pages/runs/runs_page.h"
+#include "gui/widgets/icons.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -85,6 +86,15 @@ void RunsPage::make_actions() {
         search_->selectAll();
       },
       QKeySequence::Find);
+  for (const auto& [action, icon] : {std::pair{open_, "open"},
+                                     {pause_, "pause"},
+                                     {resume_, "resume"},
+                                     {stop_, "stop"},
+                                     {compare_, "compare"},
+                                     {try_, "try"},
+                                     {export_, "export"},
+                                     {delete_, "delete"}})
+    action->setIcon(line_icon(icon));
   show_all_ = add_action("action_show_all", tr("Show all runs"), [this] {
     search_->clear();
     groups_->setCurrentIndex(0);
@@ -93,9 +103,9 @@ void RunsPage::make_actions() {
 
 QWidget* RunsPage::make_head() {
   auto* head = new QWidget;
-  auto* title = new QLabel(tr("Runs"));
+  auto* title = new TextLabel(tr("Runs"));
   title->setFont(heading_font(title->font(), kTitle));
-  count_ = new QLabel;
+  count_ = new TextLabel;
   count_->setObjectName("run_count");
   count_->setForegroundRole(QPalette::PlaceholderText);
   search_ = new QLineEdit;
@@ -104,7 +114,7 @@ QWidget* RunsPage::make_head() {
   search_->setAccessibleName(tr("Search runs"));
   search_->setClearButtonEnabled(true);
   search_->setMinimumWidth(fontMetrics().averageCharWidth() * 26);
-  auto* state = new QLabel(tr("S&tate:"));
+  auto* state = new TextLabel(tr("S&tate:"));
   groups_ = new QComboBox;
   groups_->setObjectName("run_state_filter");
   groups_->setAccessibleName(tr("Show runs in this state"));
@@ -167,16 +177,16 @@ QWidget* RunsPage::make_table() {
   QHeaderView* header = table_->horizontalHeader();
   header->setHighlightSections(false);
   header->setSectionsMovable(true);
-  const QByteArray columns = shared().settings.value("runs/columns").toByteArray();
-  if (columns.isEmpty() || !header->restoreState(columns)) {
-    const int em = fontMetrics().averageCharWidth();
-    constexpr std::array<int, RunListModel::kColumns> kWidths = {15, 28, 13, 16, 9,
-                                                                 11, 20, 13, 10, 23};
-    for (int i = 0; i < RunListModel::kColumns; ++i)
-      header->resizeSection(i, kWidths[static_cast<size_t>(i)] * em);
-  }
-  header->setSectionResizeMode(RunListModel::name, QHeaderView::Stretch);
-  header->setMinimumSectionSize(fontMetrics().averageCharWidth() * 6);
+  const int em = fontMetrics().averageCharWidth();
+  header->setMinimumSectionSize(em * 6);
+  const QByteArray columns = shared().settings.value(kOwnColumns).toByteArray();
+  has_own_columns_ = !columns.isEmpty() && header->restoreState(columns);
+  if (!has_own_columns_)
+    for (int column = 0; column < RunListModel::kColumns; ++column)
+      header->resizeSection(column, 11 * em);
+  connect(header, &QHeaderView::sectionResized, this,
+          [this] { has_own_columns_ = has_own_columns_ || !is_fitting_; });
+  connect(header, &QHeaderView::sectionMoved, this, [this] { has_own_columns_ = true; });
   table_->setSortingEnabled(true);
   table_->sortByColumn(RunListModel::started, Qt::DescendingOrder);
   connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
@@ -208,10 +218,10 @@ QWidget* RunsPage::make_message(const char* name,
                                 const QList<QAction*>& actions) {
   auto* message = new QWidget;
   message->setObjectName(name);
-  auto* big = new QLabel(title);
+  auto* big = new TextLabel(title);
   big->setFont(heading_font(big->font(), kTitle));
   big->setAlignment(Qt::AlignCenter);
-  auto* small = new QLabel(text);
+  auto* small = new TextLabel(text);
   small->setWordWrap(true);
   small->setAlignment(Qt::AlignHCenter | Qt::AlignTop);
   small->setFixedWidth(fontMetrics().averageCharWidth() * 60);

@@ -17,6 +17,7 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
@@ -85,7 +86,7 @@ QWidget* with_notes(QWidget* field, std::initializer_list<QWidget*> notes) {
 
 /** A label that belongs to a field inside a row. */
 QLabel* label_for(QWidget* field, const QString& text) {
-  auto* label = new QLabel(text);
+  auto* label = new TextLabel(text);
   label->setBuddy(field);
   field->setAccessibleName(QString(text).remove('&'));
   return label;
@@ -100,11 +101,12 @@ SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
   auto* scroll = new QScrollArea;
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   outer->addWidget(scroll);
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
   column->addWidget(heading_label(tr("Settings"), kTitle));
-  column->addWidget(note_label(tr("Changes take effect at once and are kept.")));
+  column->addWidget(note_label(tr("Changes are kept at once.")));
   add_folders(*column);
   add_look(*column);
   add_hours(*column);
@@ -206,7 +208,7 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
   yields_->setObjectName("field_yields");
   form->addRow(with_notes(
       yields_,
-      {note_label(tr("A game or another program gets the card. The run goes on when it has "
+      {note_label(tr("A game or another program gets the card. The run is resumed when it has "
                      "ended; at most one step is computed again."))}));
   queue_ = new QCheckBox(tr("Start runs of the &queue by themselves, one after another"));
   queue_->setObjectName("field_queue");
@@ -260,21 +262,20 @@ void SettingsPage::show_settings() {
   queue_->setChecked(settings.is_queue_on());
   notices_->setChecked(settings.notifies());
   is_showing_ = false;
-  language_note_->setText(settings.language() == language_at_start_
-                              ? tr("A change takes effect at the next start of Ferry.")
-                              : tr("Changed: takes effect at the next start of Ferry. Runs go on "
-                                   "when it is closed."));
+  language_note_->setText(
+      settings.language() == language_at_start_
+          ? tr("A change takes effect at the next start of Ferry.")
+          : tr("Changed: takes effect at the next start of Ferry. Runs continue "
+               "when it is closed."));
   show_hours_text();
 }
 
 void SettingsPage::show_hours_text() {
   const bool on = hours_->isChecked();
   const QTime from = from_->time(), until = until_->time();
-  const QLocale locale;
-  const QString format = locale.timeFormat(QLocale::ShortFormat).remove(":ss");
-  const auto text = [&](QTime time) { return locale.toString(time, format); };
+  const auto text = [](QTime time) { return hour_text(time); };
   if (!on)
-    hours_note_->setText(tr("Runs train at any hour."));
+    hours_note_->setText(tr("Off: runs train at any hour."));
   else if (from == until)
     hours_note_->setText(tr("Both times are the same: runs train at any hour."));
   else if (from < until)

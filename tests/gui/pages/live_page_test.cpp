@@ -22,6 +22,7 @@
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"
 #include "gui/widgets/charts/curve_chart.h"
+#include "gui/widgets/charts/curve_legend.h"
 #include "gui/widgets/runs/log_pane.h"
 #include "tests/gui/run_files.h"
 
@@ -167,7 +168,7 @@ TEST_F(LivePageTest, PausesByKeyAndGoesOn) {
   EXPECT_TRUE(wait_until([&] { return page_.answer().contains("memory is free"); }))
       << page_.answer().toStdString();
   EXPECT_EQ(label("time_left"), "paused");
-  EXPECT_EQ(child<QToolButton>("pause_button")->text().toStdString(), "Go on");
+  EXPECT_EQ(child<QToolButton>("pause_button")->text().toStdString(), "Resume");
   QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
   ASSERT_TRUE(wait_until([&] { return label("phase") == "Training"; }));
   EXPECT_TRUE(page_.notice().isEmpty());
@@ -177,6 +178,50 @@ TEST_F(LivePageTest, PausesByKeyAndGoesOn) {
   ASSERT_TRUE(wait_until([&] { return live.asked() == "stop yes"; }));
   page_.actions().action(RunAction::stop_without_saving)->trigger();
   ASSERT_TRUE(wait_until([&] { return live.asked() == "stop no"; }));
+}
+
+TEST_F(LivePageTest, APausedRunWithoutAGpuFreesNone) {
+  LivingRun live(run_.path());
+  live.directory().set_phase(Phase::paused);
+  page_.show_run(run_.path());
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Paused"; }));
+  EXPECT_TRUE(page_.notice().contains("the processor is free")) << page_.notice().toStdString();
+}
+
+TEST_F(LivePageTest, AKilledRunWaitsForNothing) {
+  run_.record({{"phase", "saving"}, {"waits_for", "room on the disk"}, {"pid", 1}});
+  page_.show_run(run_.path());
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Killed"; }));
+  EXPECT_FALSE(page_.notice().contains("finishes by itself")) << page_.notice().toStdString();
+  EXPECT_TRUE(page_.notice().contains("ended unexpectedly")) << page_.notice().toStdString();
+}
+
+TEST_F(LivePageTest, BarsAndLossSayWhatTheirWordsSay) {
+  run_.add_steps(1, 1000);  // at epoch 1.5 of 3
+  run_.record({{"phase", "stopped"}, {"n_steps", 2000}});
+  page_.show_run(run_.path());
+  ASSERT_TRUE(wait_until([&] { return label("epochs") == "Epoch 1.5 of 3"; })) << label("epochs");
+  const auto* const bar = child<QProgressBar>("epoch_bar");
+  EXPECT_EQ(bar->value(), bar->maximum() / 2);
+  // The header and the legend of the chart tell the same loss.
+  const auto* const legend = page_.findChild<QWidget*>("chart_loss")->findChild<CurveLegend*>();
+  ASSERT_TRUE(wait_until([&] { return !legend->entries().empty(); }));
+  EXPECT_TRUE(legend->entries().front().text.endsWith(child<QLabel>("loss_now")->text()))
+      << legend->entries().front().text.toStdString() << " and " << label("loss_now");
+}
+
+TEST_F(LivePageTest, ANoticeMovesNoButton) {
+  LivingRun live(run_.path());
+  page_.show_run(run_.path());
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Training"; }));
+  const auto place = [&] {
+    QApplication::processEvents();
+    return child<QToolButton>("pause_button")->mapTo(&page_, QPoint());
+  };
+  const QPoint before = place();
+  live.directory().set_phase(Phase::paused);
+  ASSERT_TRUE(wait_until([&] { return !page_.notice().isEmpty(); }));
+  EXPECT_EQ(place(), before);
 }
 
 TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
@@ -196,7 +241,7 @@ TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
   EXPECT_TRUE(button->isEnabled());
   QTest::mouseClick(button, Qt::LeftButton);
   ASSERT_TRUE(wait_until([&] { return live.asked() == "set learning_rate 1e-5"; }));
-  ASSERT_TRUE(wait_until([&] { return page_.answer() == "set done"; }));
+  ASSERT_TRUE(wait_until([&] { return page_.answer() == "Set done"; }));
   auto* const keys = child<QComboBox>("change_key");
   keys->setCurrentIndex(keys->findData("max_grad_norm"));
   EXPECT_EQ(value->text().toStdString(), "1");
@@ -223,7 +268,7 @@ TEST_F(LivePageTest, SaysWhyARunEnded) {
     live.end(Phase::failed, {{"exit_reason", "the GPU has no memory left"}});
     ASSERT_TRUE(wait_until([&] { return label("phase") == "Failed"; }));
   }
-  EXPECT_EQ(page_.notice().toStdString(), "the GPU has no memory left");
+  EXPECT_EQ(page_.notice().toStdString(), "The GPU has no memory left");
   EXPECT_FALSE(child<QToolButton>("pause_button")->isVisible());
   EXPECT_TRUE(child<QToolButton>("resume_run_button")->isEnabled());
   EXPECT_FALSE(child<QToolButton>("try_button")->isVisible());

@@ -10,6 +10,7 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSignalSpy>
@@ -194,6 +195,37 @@ TEST_F(Export, VerifiesARun) {
   EXPECT_TRUE(message.is_error());
 }
 
+TEST_F(Export, OptionsOfTheResultAreOnTheCommandLine) {
+  auto* const type = page.findChild<QComboBox*>("export_dtype");
+  const bool takes_it = config::find_option("dtype").option->verbs & config::kExport;
+  ASSERT_EQ(type != nullptr, takes_it);
+  if (!takes_it) GTEST_SKIP() << "ferry export takes no number type in this version";
+  test::write_tiny_model(home / "model");
+  PlayedFerry ferry(home, "echo \"ferry: $*\" >&2\nexit 2\n");
+  show(home / "model");
+  type->setCurrentIndex(type->findData("fp16"));
+  go.click();
+  ASSERT_TRUE(wait_for_end());
+  EXPECT_TRUE(message.text().contains("--dtype=fp16")) << message.text().toStdString();
+}
+
+TEST_F(Export, WhatWasWrittenIsNotWrittenAgain) {
+  test::write_tiny_model(home / "model");
+  PlayedFerry ferry(home,
+                    "for word; do case $word in --output=*) d=${word#--output=};; esac; done\n"
+                    "mkdir -p \"$d\"\necho x > \"$d/model.safetensors\"\n");
+  show(home / "model");
+  const QString suggested = target.text();
+  go.click();
+  auto& result = part<QLabel>(page, "result_text");
+  ASSERT_TRUE(wait_until([&] { return result.isVisible(); }));
+  EXPECT_EQ(target.text(), suggested);
+  EXPECT_FALSE(go.isEnabled());
+  EXPECT_TRUE(part<QPlainTextEdit>(page, "loading").toPlainText().contains(suggested));
+  target.setText(suggested + "-again");
+  EXPECT_TRUE(wait_until([&] { return go.isEnabled(); })) << "another folder is another export";
+}
+
 TEST_F(Export, TheRealProgramWritesAModel) {
   NEEDS_TRAINER();
   test::write_tiny_language_model(home / "model");
@@ -207,6 +239,10 @@ TEST_F(Export, TheRealProgramWritesAModel) {
   ASSERT_TRUE(wait_until([&] { return result.isVisible(); }));
   EXPECT_TRUE(result.text().contains("exported model"));
   picture(page, "export_done");
+  // A second click writes no second copy, and what is told of loading is of what is there.
+  EXPECT_FALSE(go.isEnabled());
+  EXPECT_EQ(target.text(), path_text(home / "exported model"));
+  EXPECT_TRUE(part<QPlainTextEdit>(page, "loading").toPlainText().contains("/exported model\")"));
   QSignalSpy tries(&surroundings.navigator, &Navigator::try_wanted);
   part<QPushButton>(page, "try_button").click();
   EXPECT_EQ(tries.count(), 1);
