@@ -35,6 +35,19 @@ void AppStyle::drawPrimitive(PrimitiveElement element,
                              QPainter* painter,
                              const QWidget* widget) const {
   QProxyStyle::drawPrimitive(element, option, painter, widget);
+  const bool is_button = element == PE_PanelButtonCommand || element == PE_PanelButtonTool;
+  if (is_button && option->state & State_On) {
+    // Fusion only darkens what is switched on, which nobody sees on dark grounds.
+    const QColor colour = option->palette.color(QPalette::Link);
+    QColor ground = colour;
+    ground.setAlphaF(0.18F);
+    painter->save();
+    painter->setRenderHint(QPainter::Antialiasing);
+    painter->setPen(QPen(colour, 1.5));
+    painter->setBrush(ground);
+    painter->drawRoundedRect(QRectF(option->rect).adjusted(1, 1, -1, -1), 2, 2);
+    painter->restore();
+  }
   if (element == PE_PanelLineEdit) {
     // A spin box's own field has no frame of its own.
     const auto* frame = qstyleoption_cast<const QStyleOptionFrame*>(option);

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   AppSettings settings;
   install_language(app, settings.language());
   apply_theme(settings.theme());
+  apply_zoom(settings.zoom());
   MainWindow window(settings);
   window.show();
   window.show_page(window.current_page());

@@ -10,13 +10,18 @@
 #include <QListWidget>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QPushButton>
+#include <QScreen>
+#include <QScrollArea>
 #include <QSlider>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QStyledItemDelegate>
+#include <QTimer>
 
 #include "gui/app/palette.h"
 #include "gui/models/plan/plan_picture.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/compare/compare_page.h"
 #include "gui/pages/doctor/doctor_page.h"
@@ -30,6 +35,8 @@
 #include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/data/data_preview.h"
 #include "gui/widgets/forms/wheel_guard.h"
+#include "gui/widgets/icons.h"
+#include "gui/widgets/look.h"
 #include "gui/widgets/plan/plan_view.h"
 
 namespace ferry::gui {
@@ -37,6 +44,7 @@ namespace ferry::gui {
 namespace {
 
 constexpr int kSaidMs = 8000;
+constexpr QSize kFirstSize(1180, 780);
 
 /** Rows of a list that is a menu: room around each name. */
 class RoomyDelegate : public QStyledItemDelegate {
@@ -45,11 +53,7 @@ class RoomyDelegate : public QStyledItemDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     const QSize size = QStyledItemDelegate::sizeHint(option, index);
     const int unit = option.fontMetrics.height();
-    return {size.width() + 2 * unit, size.height() + unit * 3 / 4};
-  }
-  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
-    QStyledItemDelegate::initStyleOption(option, index);
-    option->text = QStringLiteral("  ") + option->text;
+    return {size.width() + unit, size.height() + unit * 3 / 4};
   }
 };
 
@@ -71,13 +75,27 @@ MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
   connect_navigator();
   guard_wheels();
   statusBar()->setSizeGripEnabled(true);
+  auto* const load = quiet_label();
+  load->setObjectName("host_load");
+  load->setAccessibleName(tr("Load of this machine"));
+  statusBar()->addPermanentWidget(load);
+  connect(&host_load_, &HostLoadWatch::changed, load,
+          [this, load] { load->setText(load_in_words(host_load_.load())); });
   const QVariant geometry = settings_.value("window/geometry");
-  if (!geometry.isValid() || !restoreGeometry(geometry.toByteArray())) resize(1180, 780);
+  const bool is_restored = geometry.isValid() && restoreGeometry(geometry.toByteArray());
+  // The screen may be smaller than usual, and smaller than that of the last time.
+  resize((is_restored ? size() : kFirstSize).boundedTo(room_on_screen()));
   connect(&settings_, &AppSettings::changed, this, [this, shown = settings_.theme()]() mutable {
     // Pages keep many settings: only another theme is worth painting all of the app anew.
     if (settings_.theme() != shown) apply_theme(shown = settings_.theme());
   });
   show_page(settings_.has_seen_start() ? PageId::runs : PageId::start);
+}
+
+QSize MainWindow::room_on_screen() const {
+  // The frame is not known before the window is shown: a title bar is about two lines high.
+  const int line = fontMetrics().height();
+  return screen()->availableSize() - QSize(line, 3 * line);
 }
 
 void MainWindow::make_pages() {
@@ -89,24 +107,31 @@ void MainWindow::make_pages() {
   // Set apart from the page by its ground, which the palette has for just this.
   list_->viewport()->setBackgroundRole(QPalette::AlternateBase);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  list_->setIconSize(QSize(1, 1) * (list_->fontMetrics().height() * 5 / 4));
   stack_ = new QStackedWidget;
-  const auto add = [this](PageId id, const QString& name, Page* page) {
+  const auto add = [this](PageId id, const char* icon, const QString& name, Page* page) {
     pages_[static_cast<size_t>(id)] = page;
     page->setObjectName("page_" + QString::number(static_cast<int>(id)));
     page->setAccessibleName(name);
-    list_->addItem(name);
-    stack_->addWidget(page);
+    list_->addItem(new QListWidgetItem(line_icon(icon), name));
+    // A page that does not fit the window is scrolled: it never makes the window larger.
+    auto* const area = new QScrollArea;
+    area->setWidgetResizable(true);
+    area->setFrameShape(QFrame::NoFrame);
+    area->setFocusPolicy(Qt::ClickFocus);
+    area->setWidget(page);
+    stack_->addWidget(area);
   };
-  add(PageId::start, tr("Start"), new StartPage(shared_));
-  add(PageId::runs, tr("Runs"), new RunsPage(shared_));
-  add(PageId::new_run, tr("New run"), new_run_ = new NewRunPage(shared_));
-  add(PageId::live, tr("Live"), live_ = new LivePage(shared_));
-  add(PageId::samples, tr("Samples"), samples_ = new SamplesPage(shared_));
-  add(PageId::compare, tr("Compare"), compare_ = new ComparePage(shared_));
-  add(PageId::try_it, tr("Try it"), try_ = new TryItPage(shared_));
-  add(PageId::export_model, tr("Export"), export_ = new ExportPage(shared_));
-  add(PageId::doctor, tr("Doctor"), new DoctorPage(shared_));
-  add(PageId::settings, tr("Settings"), new SettingsPage(shared_));
+  add(PageId::start, "start", tr("Start"), new StartPage(shared_));
+  add(PageId::runs, "runs", tr("Runs"), new RunsPage(shared_));
+  add(PageId::new_run, "new_run", tr("New run"), new_run_ = new NewRunPage(shared_));
+  add(PageId::live, "live", tr("Live"), live_ = new LivePage(shared_));
+  add(PageId::samples, "samples", tr("Samples"), samples_ = new SamplesPage(shared_));
+  add(PageId::compare, "compare", tr("Compare"), compare_ = new ComparePage(shared_));
+  add(PageId::try_it, "try", tr("Try it"), try_ = new TryItPage(shared_));
+  add(PageId::export_model, "export", tr("Export"), export_ = new ExportPage(shared_));
+  add(PageId::doctor, "doctor", tr("Doctor"), new DoctorPage(shared_));
+  add(PageId::settings, "settings", tr("Settings"), new SettingsPage(shared_));
   list_->setFixedWidth(list_->sizeHintForColumn(0));
   connect(list_, &QListWidget::currentRowChanged, this, [this](int row) {
     if (row >= 0) show_page(static_cast<PageId>(row));
@@ -127,8 +152,7 @@ void MainWindow::make_menus() {
                                      [this] { show_page(PageId::new_run); });
   new_run->setObjectName("action_new_run");
   file->addSeparator();
-  file->addAction(tr("&Settings"), QKeySequence::Preferences, this,
-                  [this] { show_page(PageId::settings); });
+  file->addAction(tr("&Settings"), this, [this] { show_page(PageId::settings); });
   file->addAction(tr("&Close window"), QKeySequence::Close, this, &QWidget::close);
   file->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
 
@@ -137,9 +161,25 @@ void MainWindow::make_menus() {
   QMenu* view = menuBar()->addMenu(tr("&View"));
   for (int i = 0; i < list_->count(); ++i)
     view->addAction(list_->item(i)->text(),
-                    i < 10 ? QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_0 + (i + 1) % 10))
-                           : QKeySequence(),
+                    i < 9 ? QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + i))
+                          : QKeySequence(Qt::CTRL | Qt::Key_Comma),
                     this, [this, i] { show_page(static_cast<PageId>(i)); });
+  view->addSeparator();
+  const auto add_zoom = [&](const char* name, const QString& text, const QList<QKeySequence>& keys,
+                            std::function<int(int)> next) {
+    QAction* action = view->addAction(text, this, [this, next] { zoom(next(settings_.zoom())); });
+    action->setObjectName(name);
+    action->setShortcuts(keys);
+  };
+  constexpr int kStep = 10;
+  // "+" is Shift and "=" on many keyboards.
+  add_zoom("action_zoom_in", tr("&Larger text"),
+           {QKeySequence::ZoomIn, QKeySequence(Qt::CTRL | Qt::Key_Equal)},
+           [](int now) { return now + kStep; });
+  add_zoom("action_zoom_out", tr("S&maller text"), {QKeySequence::ZoomOut},
+           [](int now) { return now - kStep; });
+  add_zoom("action_zoom_reset", tr("&Usual text"), {QKeySequence(Qt::CTRL | Qt::Key_0)},
+           [](int) { return 100; });
   view->addSeparator();
   QAction* full = view->addAction(tr("&Full screen"), QKeySequence::FullScreen, this,
                                   [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
@@ -195,25 +235,39 @@ void MainWindow::connect_navigator() {
   new_run_->set_preview(preview);
   new_run_->set_plan_view(plan);
   connect(new_run_, &NewRunPage::settings_changed, preview, &DataPreview::set_settings);
+  connect(new_run_, &NewRunPage::unsettled, preview, &DataPreview::show_missing);
+  connect(new_run_, &NewRunPage::unsettled, plan, &PlanView::show_missing);
+  preview->set_says_trouble(false);
+  connect(preview, &DataPreview::trouble_changed, this,
+          [this](const QString& what) { new_run_->settings().set_data_problem(what); });
   connect(new_run_, &NewRunPage::settings_changed, plan,
           [this, plan](const config::Config& settings) {
-            planned_ = settings;
+            what_if_.set_run(settings);
             show_plan(*plan);
           });
   connect(plan, &PlanView::change_wanted, this,
           [this, plan](const QString& key, const QString& value) {
-            if (key != "machine") return new_run_->settings().set_text(key, value);
-            // The plan alone changes: a run trains where it is started.
-            planned_machine_ = value.toStdString();
+            // A run trains where it is started: with another card the plan alone changes.
+            if (key == "machine")
+              what_if_.set_machine(value);
+            else if (what_if_.is_elsewhere())
+              what_if_.change(key, value);
+            else
+              return new_run_->settings().choose(key, value);
             show_plan(*plan);
           });
+  connect(plan, &PlanView::take_over_wanted, this, [this] {
+    const auto changes = what_if_.changes();
+    for (const auto& [key, value] : changes)
+      new_run_->settings().choose(key, value);
+  });
   connect(plan, &PlanView::planned, this, [this, plan](bool fits) {
-    if (planned_machine_ == "auto")
+    if (!what_if_.is_elsewhere())
       new_run_->set_plan_verdict(fits, plan->summary().section('\n', 0, 0));
   });
   connect(&plan_here_, &PlanThread::answered, this,
           [this](const std::shared_ptr<const PlanOutcome>& outcome) {
-            if (planned_machine_ == "auto") return;
+            if (!what_if_.is_elsewhere()) return;
             const PlanPicture picture(*outcome);
             new_run_->set_plan_verdict(
                 outcome->answer && outcome->answer->fits(),
@@ -235,15 +289,10 @@ void MainWindow::connect_navigator() {
 }
 
 void MainWindow::show_plan(PlanView& plan) {
-  if (!planned_) return;
-  plan.set_settings(planned_on(planned_machine_));
-  if (planned_machine_ != "auto") plan_here_.ask(planned_on("auto"));
-}
-
-config::Config MainWindow::planned_on(const std::string& machine) const {
-  config::Config settings = *planned_;
-  settings.set("machine", machine, {config::Source::command_line, "the app"});
-  return settings;
+  if (!what_if_.has_run()) return;
+  plan.set_settings(what_if_.planned());
+  plan.show_what_if(what_if_.is_elsewhere(), !what_if_.changes().empty());
+  if (what_if_.is_elsewhere()) plan_here_.ask(what_if_.here());
 }
 
 void MainWindow::guard_wheels() {
@@ -281,16 +330,80 @@ void MainWindow::say(const QString& text) {
   statusBar()->showMessage(text, kSaidMs);
 }
 
+void MainWindow::zoom(int percent) {
+  settings_.set_zoom(percent);
+  apply_zoom(settings_.zoom());
+  list_->setFixedWidth(list_->sizeHintForColumn(0));
+  say(tr("Text size: %1 %").arg(settings_.zoom()));
+}
+
+QStringList MainWindow::left_behind() {
+  QStringList left;
+  const auto paused = keeper_.paused();
+  if (!paused.empty()) {
+    QStringList names;
+    for (const auto& run : paused)
+      names << isolated(run_name(run));
+    left << tr("%n run(s) stay paused until an app is open again: %1.", nullptr,
+               static_cast<int>(names.size()))
+                .arg(names.join(QStringLiteral(", ")));
+  }
+  if (queue_.is_ours() && settings_.is_queue_on() && queue_.rowCount() > 0)
+    left << tr("The queue starts none of its %n run(s).", nullptr, queue_.rowCount());
+  const bool has_runs = !runs_.running().empty();
+  if (has_runs && queue_.is_ours() && settings_.has_run_hours())
+    left << tr("Runs train outside the run hours, too.");
+  if (has_runs && queue_.is_ours() && settings_.yields())
+    left << tr("Runs do not make way for other programs on the GPU.");
+  return left;
+}
+
+void MainWindow::ask_to_leave(const QStringList& left) {
+  if (auto* const asked = findChild<QMessageBox*>("leave_question")) return asked->raise();
+  auto* const box = new QMessageBox(QMessageBox::Question, tr("Close Ferry?"),
+                                    tr("While no Ferry app is open:"), QMessageBox::NoButton, this);
+  box->setObjectName("leave_question");
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  box->setTextFormat(Qt::PlainText);
+  box->setInformativeText(QStringLiteral("• ") + left.join(QStringLiteral("\n• ")));
+  auto* const leave = box->addButton(tr("C&lose"), QMessageBox::AcceptRole);
+  auto* const resume = keeper_.paused().empty()
+                           ? nullptr
+                           : box->addButton(tr("&Resume them and close"), QMessageBox::AcceptRole);
+  box->setDefaultButton(box->addButton(tr("&Stay"), QMessageBox::RejectRole));
+  connect(box, &QMessageBox::buttonClicked, this, [this, leave, resume](QAbstractButton* chosen) {
+    if (chosen != leave && chosen != resume) return;
+    is_leaving_ = true;
+    if (chosen == leave) return void(close());
+    for (const auto& run : keeper_.paused())
+      requests_.resume(run);
+    // The requests are on their way once the event loop has turned.
+    constexpr int kSentMs = 500;
+    QTimer::singleShot(kSentMs, this, &QWidget::close);
+  });
+  box->open();
+}
+
 void MainWindow::closeEvent(QCloseEvent* event) {
-  // Runs are processes of their own: nothing ends with the window.
+  // Runs are processes of their own: nothing ends with the window. What the app does for them does.
+  if (const QStringList left = left_behind(); !is_leaving_ && !left.isEmpty()) {
+    event->ignore();
+    return ask_to_leave(left);
+  }
   settings_.set_value("window/geometry", saveGeometry());
   event->accept();
+}
+
+void MainWindow::showEvent(QShowEvent* event) {
+  QMainWindow::showEvent(event);
+  host_load_.set_active(true);
 }
 
 void MainWindow::changeEvent(QEvent* event) {
   QMainWindow::changeEvent(event);
   if (event->type() != QEvent::WindowStateChange || !stack_) return;
   page(current_page()).set_active(isVisible() && !isMinimized());
+  host_load_.set_active(isVisible() && !isMinimized());
 }
 
 }  // namespace ferry::gui

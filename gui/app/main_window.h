@@ -3,11 +3,11 @@
 
 #include <QMainWindow>
 #include <array>
-#include <optional>
-#include <string>
 
 #include "gui/app/run_notices.h"
+#include "gui/models/machine/host_load.h"
 #include "gui/models/plan/plan_thread.h"
+#include "gui/models/plan/what_if.h"
 #include "gui/models/runs/run_keeper.h"
 #include "gui/models/runs/run_requests.h"
 #include "gui/pages/page.h"
@@ -44,8 +44,11 @@ class MainWindow : public QMainWindow {
  protected:
   void closeEvent(QCloseEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void showEvent(QShowEvent* event) override;
 
  private:
+  /** The largest window that fits the screen with its frame. */
+  QSize room_on_screen() const;
   void make_pages();
   void make_menus();
   void connect_navigator();
@@ -53,8 +56,11 @@ class MainWindow : public QMainWindow {
   void guard_wheels();
   /** The plan of the new run, on the machine that was chosen for it. */
   void show_plan(PlanView& plan);
-  config::Config planned_on(const std::string& machine) const;
   void say(const QString& text);
+  /** What stays undone while no app is open, a sentence each; empty: nothing. */
+  QStringList left_behind();
+  void ask_to_leave(const QStringList& left);
+  void zoom(int percent);
 
   AppSettings& settings_;
   Launcher launcher_;
@@ -70,14 +76,15 @@ class MainWindow : public QMainWindow {
   ExportPage* export_ = nullptr;
   LivePage* live_ = nullptr;
   NewRunPage* new_run_ = nullptr;
-  std::optional<config::Config> planned_;  ///< the new run's settings
-  std::string planned_machine_ = "auto";
+  WhatIf what_if_;        ///< the new run's settings, on the machine that is planned for
   PlanThread plan_here_;  ///< asked where another machine's plan is shown: the run starts here
   SamplesPage* samples_ = nullptr;
   TryItPage* try_ = nullptr;
   QListWidget* list_ = nullptr;
   QStackedWidget* stack_ = nullptr;
   QMenu* page_menu_ = nullptr;
+  HostLoadWatch host_load_;
+  bool is_leaving_ = false;  ///< the user was asked, and leaves
 };
 
 }  // namespace ferry::gui

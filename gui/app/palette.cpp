@@ -83,6 +83,23 @@ void apply_theme(Theme theme) {
   QApplication::setPalette(is_dark ? dark_palette() : light_palette());
 }
 
+void apply_zoom(int percent) {
+  static const double system = QApplication::font().pointSizeF();
+  const double before = QApplication::font().pointSizeF(), now = system * percent / 100;
+  if (before == now || system <= 0) return;
+  // Headings have sizes of their own, which do not follow the application's.
+  for (QWidget* const widget : QApplication::allWidgets()) {
+    QFont font = widget->font();
+    if (!widget->testAttribute(Qt::WA_SetFont) || !(font.resolveMask() & QFont::SizeResolved))
+      continue;
+    font.setPointSizeF(font.pointSizeF() * now / before);
+    widget->setFont(font);
+  }
+  QFont font = QApplication::font();
+  font.setPointSizeF(now);
+  QApplication::setFont(font);
+}
+
 double contrast(const QColor& a, const QColor& b) {
   const double x = luminance(a), y = luminance(b);
   return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);

@@ -13,6 +13,10 @@ QPalette dark_palette();
 /** Sets the application's palette; Theme::system takes the desktop's. */
 void apply_theme(Theme theme);
 
+/** The size of all text, in percent of the system's: of widgets that are there, and of those that
+ * come. */
+void apply_zoom(int percent);
+
 /** The contrast of two colours as WCAG 2.1 defines it: 1 to 21. */
 double contrast(const QColor& a, const QColor& b);
 

@@ -2,6 +2,16 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="en" sourcelanguage="en">
 <context>
+    <name>RunDetails</name>
+    <message numerus="yes">
+        <source>%1 (%n are kept)</source>
+        <translation>
+            <numerusform>%1 (%n is kept)</numerusform>
+            <numerusform>%1 (%n are kept)</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>StartWords</name>
     <message numerus="yes">
         <source>%1, %n core(s)</source>
@@ -69,13 +79,6 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>Trained on: %n of them, underlined.</source>
-        <translation>
-            <numerusform>Trained on: %n of them, underlined.</numerusform>
-            <numerusform>Trained on: %n of them, underlined.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
         <source>The first step: %n sample(s),</source>
         <translation>
             <numerusform>The first step: %n sample,</numerusform>
@@ -83,10 +86,17 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>Trained on: %n of them.</source>
+        <source>%n of them are trained on (underlined).</source>
         <translation>
-            <numerusform>Trained on: %n of them.</numerusform>
-            <numerusform>Trained on: %n of them.</numerusform>
+            <numerusform>%n of them is trained on (underlined).</numerusform>
+            <numerusform>%n of them are trained on (underlined).</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n of them are trained on.</source>
+        <translation>
+            <numerusform>%n of them is trained on.</numerusform>
+            <numerusform>%n of them are trained on.</numerusform>
         </translation>
     </message>
 </context>
@@ -100,6 +110,23 @@
 %2 in %n file. Each tensor was read back and is the same as in the run.</numerusform>
             <numerusform>%1
 %2 in %n files. Each tensor was read back and is the same as in the run.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ferry::gui::MainWindow</name>
+    <message numerus="yes">
+        <source>%n run(s) stay paused until an app is open again: %1.</source>
+        <translation>
+            <numerusform>%n run stays paused until an app is open again: %1.</numerusform>
+            <numerusform>%n runs stay paused until an app is open again: %1.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>The queue starts none of its %n run(s).</source>
+        <translation>
+            <numerusform>The queue does not start its %n run.</numerusform>
+            <numerusform>The queue starts none of its %n runs.</numerusform>
         </translation>
     </message>
 </context>
@@ -192,17 +219,17 @@
 <context>
     <name>ferry::gui::StepList</name>
     <message numerus="yes">
-        <source>⚠ %n to mend</source>
-        <translation>
-            <numerusform>⚠ %n to mend</numerusform>
-            <numerusform>⚠ %n to mend</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
         <source>○ %n to do</source>
         <translation>
             <numerusform>○ %n to do</numerusform>
             <numerusform>○ %n to do</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>⚠ %n to fix</source>
+        <translation>
+            <numerusform>⚠ %n to fix</numerusform>
+            <numerusform>⚠ %n to fix</numerusform>
         </translation>
     </message>
 </context>

@@ -85,10 +85,6 @@
         <translation>最新检查点</translation>
     </message>
     <message>
-        <source>%1 of %2</source>
-        <translation>%1（共 %2）</translation>
-    </message>
-    <message>
         <source>none</source>
         <translation>无</translation>
     </message>
@@ -115,6 +111,12 @@
     <message>
         <source>Directory</source>
         <translation>目录</translation>
+    </message>
+    <message numerus="yes">
+        <source>%1 (%n are kept)</source>
+        <translation>
+            <numerusform>%1（保留 %n 个）</numerusform>
+        </translation>
     </message>
 </context>
 <context>
@@ -225,10 +227,6 @@
 <context>
     <name>StartWords</name>
     <message>
-        <source>For example %1: %2</source>
-        <translation>例如 %1：%2</translation>
-    </message>
-    <message>
         <source>%1, %2 (%3 free)</source>
         <translation>%1，%2（可用 %3）</translation>
     </message>
@@ -245,14 +243,6 @@
     <message>
         <source>%1 free</source>
         <translation>可用 %1</translation>
-    </message>
-    <message>
-        <source>No model for this is on this machine.</source>
-        <translation>本机没有适用的模型。</translation>
-    </message>
-    <message>
-        <source>No model for this is on this machine. %1</source>
-        <translation>本机没有适用的模型。%1</translation>
     </message>
     <message>
         <source>It does not fit this machine.</source>
@@ -366,6 +356,10 @@
         <source>“%1” cannot be written: %2</source>
         <translation>无法写入“%1”：%2</translation>
     </message>
+    <message>
+        <source>choose it as %1</source>
+        <translation>请在%1中选择它</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::ActionBar</name>
@@ -378,20 +372,8 @@
         <translation>暂停运行，把 GPU 让给其他程序，例如游戏。</translation>
     </message>
     <message>
-        <source>Go &amp;on</source>
-        <translation>继续(&amp;O)</translation>
-    </message>
-    <message>
-        <source>Goes on with the paused run where it was.</source>
-        <translation>让暂停的运行从原处继续。</translation>
-    </message>
-    <message>
         <source>Sa&amp;ve now</source>
         <translation>立即保存(&amp;V)</translation>
-    </message>
-    <message>
-        <source>Writes a checkpoint now. The training goes on.</source>
-        <translation>立即写入检查点，训练继续进行。</translation>
     </message>
     <message>
         <source>S&amp;top and save</source>
@@ -418,24 +400,12 @@
         <translation>终止无法停止的运行的进程。最新检查点之后的进度将丢失。</translation>
     </message>
     <message>
-        <source>&amp;Resume the run</source>
-        <translation>恢复运行(&amp;R)</translation>
-    </message>
-    <message>
-        <source>Starts a new process that goes on from the last checkpoint.</source>
-        <translation>启动新进程，从最新检查点继续。</translation>
-    </message>
-    <message>
         <source>&amp;Stop</source>
         <translation>停止(&amp;S)</translation>
     </message>
     <message>
         <source>Stop the run</source>
         <translation>停止运行</translation>
-    </message>
-    <message>
-        <source>a new process is on its way</source>
-        <translation>新进程正在启动</translation>
     </message>
     <message>
         <source>%1 Not now: %2.</source>
@@ -454,8 +424,28 @@
         <translation>立即采样(&amp;P)</translation>
     </message>
     <message>
-        <source>Goes on with the run&apos;s prompts now. The training waits, then goes on.</source>
-        <translation>立即用该运行的提示词续写文本。训练会等待，然后继续。</translation>
+        <source>&amp;Resume</source>
+        <translation>继续(&amp;R)</translation>
+    </message>
+    <message>
+        <source>Continues the paused run where it was.</source>
+        <translation>让暂停的运行从原处继续。</translation>
+    </message>
+    <message>
+        <source>Writes a checkpoint now. The training continues.</source>
+        <translation>立即写入检查点，训练继续进行。</translation>
+    </message>
+    <message>
+        <source>Continues the run&apos;s prompts now. The training waits meanwhile.</source>
+        <translation>立即续写该运行的提示，其间训练等待。</translation>
+    </message>
+    <message>
+        <source>Starts a new process that continues from the last checkpoint.</source>
+        <translation>启动新进程，从最后一个检查点继续。</translation>
+    </message>
+    <message>
+        <source>a new process is being started</source>
+        <translation>正在启动新进程</translation>
     </message>
 </context>
 <context>
@@ -918,16 +908,8 @@
         <translation>参与训练</translation>
     </message>
     <message>
-        <source>Learnt</source>
-        <translation>学习目标</translation>
-    </message>
-    <message>
         <source>Begins</source>
         <translation>开头</translation>
-    </message>
-    <message>
-        <source>✕ %1</source>
-        <translation>✕ %1</translation>
     </message>
     <message>
         <source>Task %1, at most %2 tokens a text.</source>
@@ -952,22 +934,8 @@
         </translation>
     </message>
     <message>
-        <source>Learnt of the whole text: %1.</source>
-        <translation>整条文本的学习目标：%1。</translation>
-    </message>
-    <message numerus="yes">
-        <source>Trained on: %n of them, underlined.</source>
-        <translation>
-            <numerusform>其中 %n 个参与训练，以下划线标出。</numerusform>
-        </translation>
-    </message>
-    <message>
         <source>⚠ Nothing of it is trained on.</source>
         <translation>⚠ 其中没有内容参与训练。</translation>
-    </message>
-    <message>
-        <source>⚠ It is cut to max_length.</source>
-        <translation>⚠ 已截断到 max_length。</translation>
     </message>
     <message>
         <source>It is held out for evaluation.</source>
@@ -986,14 +954,6 @@
         <translation>⚠ %1</translation>
     </message>
     <message>
-        <source>Cut to max_length: %1 (%2 %).</source>
-        <translation>截断到 max_length：%1 条（%2 %）。</translation>
-    </message>
-    <message>
-        <source>Without anything to learn: %1 (%2 %).</source>
-        <translation>没有可学习的内容：%1 条（%2 %）。</translation>
-    </message>
-    <message>
         <source>It is known once all texts are counted.</source>
         <translation>统计完所有文本后才能得知。</translation>
     </message>
@@ -1003,12 +963,6 @@
             <numerusform>第一步：%n 个样本，</numerusform>
         </translation>
     </message>
-    <message numerus="yes">
-        <source>Trained on: %n of them.</source>
-        <translation>
-            <numerusform>其中 %n 个参与训练。</numerusform>
-        </translation>
-    </message>
     <message>
         <source>The first ones are shown.</source>
         <translation>仅显示最前面的样本。</translation>
@@ -1016,6 +970,71 @@
     <message>
         <source>the label</source>
         <translation>标签</translation>
+    </message>
+    <message>
+        <source>Labels</source>
+        <translation>标签</translation>
+    </message>
+    <message>
+        <source>Label</source>
+        <translation>标签</translation>
+    </message>
+    <message>
+        <source>How many texts have each label</source>
+        <translation>每个标签有多少文本</translation>
+    </message>
+    <message>
+        <source>Texts, or words</source>
+        <translation>文本数或词数</translation>
+    </message>
+    <message>
+        <source>Label: %1.</source>
+        <translation>标签：%1。</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n of them are trained on (underlined).</source>
+        <translation>
+            <numerusform>其中 %n 个参与训练（带下划线）。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>⚠ It is cut to the longest text allowed.</source>
+        <translation>⚠ 它被截断到允许的最大长度。</translation>
+    </message>
+    <message>
+        <source>Cut to the longest text allowed: %1 (%2 %).</source>
+        <translation>截断到允许的最大长度：%1（%2 %）。</translation>
+    </message>
+    <message>
+        <source>Texts with nothing to learn: %1 (%2 %).</source>
+        <translation>没有可学内容的文本：%1（%2 %）。</translation>
+    </message>
+    <message>
+        <source>Before they are cut the longest has %1 tokens%2. 95 % of the texts have at most %3.</source>
+        <translation>截断之前最长的有 %1 个词元%2。95 % 的文本不超过 %3 个。</translation>
+    </message>
+    <message>
+        <source> or more, which is all that the model takes</source>
+        <translation>或更多，这已是模型的上限</translation>
+    </message>
+    <message>
+        <source>They are counted once all texts are read.</source>
+        <translation>读完所有文本后才会统计。</translation>
+    </message>
+    <message>
+        <source>%1 (%2 %)</source>
+        <translation>%1（%2 %）</translation>
+    </message>
+    <message>
+        <source>%1: %2</source>
+        <comment>label and count</comment>
+        <translation>%1：%2</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n of them are trained on.</source>
+        <translation>
+            <numerusform>其中 %n 个参与训练。</numerusform>
+        </translation>
     </message>
 </context>
 <context>
@@ -1437,20 +1456,12 @@
         <translation>加载该模型的 Python 代码</translation>
     </message>
     <message>
-        <source>tells texts apart</source>
-        <translation>文本分类</translation>
-    </message>
-    <message>
         <source>marks words</source>
         <translation>词语标注</translation>
     </message>
     <message>
         <source>answers questions</source>
         <translation>问答</translation>
-    </message>
-    <message>
-        <source>goes on with texts</source>
-        <translation>续写文本</translation>
     </message>
     <message>
         <source>fills masked words</source>
@@ -1524,6 +1535,18 @@
 %2，共 %n 个文件。每个张量都已读回，与运行中的一致。</numerusform>
         </translation>
     </message>
+    <message>
+        <source>classifies texts</source>
+        <translation>对文本分类</translation>
+    </message>
+    <message>
+        <source>continues texts</source>
+        <translation>续写文本</translation>
+    </message>
+    <message>
+        <source>default %1</source>
+        <translation>默认 %1</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::FerryProcess</name>
@@ -1584,6 +1607,17 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::HostLoad</name>
+    <message>
+        <source>CPU %1 %</source>
+        <translation>CPU %1 %</translation>
+    </message>
+    <message>
+        <source>memory %1 of %2</source>
+        <translation>内存 %1 / %2</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::InlineBar</name>
     <message>
         <source>Steps</source>
@@ -1609,8 +1643,8 @@
         <translation>无法启动程序：%1</translation>
     </message>
     <message>
-        <source>It ended without a word.</source>
-        <translation>它没有任何输出就结束了。</translation>
+        <source>It ended without a message.</source>
+        <translation>它结束了，没有给出任何消息。</translation>
     </message>
 </context>
 <context>
@@ -1834,10 +1868,6 @@
         <translation>运行的回应：%1</translation>
     </message>
     <message>
-        <source>a new process is on its way</source>
-        <translation>新进程正在启动</translation>
-    </message>
-    <message>
         <source>on %1</source>
         <translation>位于 %1</translation>
     </message>
@@ -1852,14 +1882,6 @@
     <message>
         <source>It starts. Its first lines come in a moment.</source>
         <translation>正在启动，很快会有第一批输出。</translation>
-    </message>
-    <message>
-        <source>Paused: the GPU is free for other programs, a game for instance. The run goes on where it was when you choose Go on.</source>
-        <translation>已暂停：GPU 已让给其他程序，例如游戏。选择“继续”后，运行会从原处继续。</translation>
-    </message>
-    <message>
-        <source>It waits for room on the disk: all steps are done, and its end does not fit. Remove something, and it goes on by itself.</source>
-        <translation>正在等待磁盘空间：所有步均已完成，但收尾数据放不下。请删除一些内容，之后会自动继续。</translation>
     </message>
     <message>
         <source>It was asked to stop a minute ago and neither saves nor ends. Force quit kills its process; what came after the last checkpoint is lost.</source>
@@ -1878,8 +1900,24 @@
         <translation>已发出请求；运行会在当前步结束后回应。</translation>
     </message>
     <message>
-        <source>Paused: %1. It goes on by itself, or when you choose Go on.</source>
-        <translation>已暂停：%1。它会自动继续，或在您选择“继续”时继续。</translation>
+        <source>a new process is being started</source>
+        <translation>正在启动新进程</translation>
+    </message>
+    <message>
+        <source>Paused: the GPU is free for other programs, a game for instance. Resume continues the run where it was.</source>
+        <translation>已暂停：GPU 可供其他程序（例如游戏）使用。选择“继续”即可从原处接着运行。</translation>
+    </message>
+    <message>
+        <source>Paused: the processor is free for other programs. The run keeps its memory, and Resume continues it where it was.</source>
+        <translation>已暂停：处理器可供其他程序使用。该运行保留其内存，选择“继续”即可从原处接着运行。</translation>
+    </message>
+    <message>
+        <source>Paused: %1. It is resumed by itself, or when you choose Resume.</source>
+        <translation>已暂停：%1。它会自动继续，也可选择“继续”。</translation>
+    </message>
+    <message>
+        <source>It waits for room on the disk: all steps are done, and its end does not fit. Make room, and it finishes by itself.</source>
+        <translation>正在等待磁盘空间：所有步骤已完成，但结果放不下。腾出空间后会自动完成。</translation>
     </message>
 </context>
 <context>
@@ -2050,6 +2088,66 @@
     <message>
         <source>This machine: %1</source>
         <translation>本机：%1</translation>
+    </message>
+    <message>
+        <source>Load of this machine</source>
+        <translation>本机负载</translation>
+    </message>
+    <message>
+        <source>&amp;Larger text</source>
+        <translation>放大文字(&amp;L)</translation>
+    </message>
+    <message>
+        <source>S&amp;maller text</source>
+        <translation>缩小文字(&amp;M)</translation>
+    </message>
+    <message>
+        <source>&amp;Usual text</source>
+        <translation>默认大小(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Text size: %1 %</source>
+        <translation>文字大小：%1 %</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n run(s) stay paused until an app is open again: %1.</source>
+        <translation>
+            <numerusform>%n 个运行会一直暂停，直到再次打开应用：%1。</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>The queue starts none of its %n run(s).</source>
+        <translation>
+            <numerusform>队列中的 %n 个运行都不会启动。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Runs train outside the run hours, too.</source>
+        <translation>运行在运行时段之外也会训练。</translation>
+    </message>
+    <message>
+        <source>Runs do not make way for other programs on the GPU.</source>
+        <translation>运行不会把 GPU 让给其他程序。</translation>
+    </message>
+    <message>
+        <source>Close Ferry?</source>
+        <translation>关闭 Ferry？</translation>
+    </message>
+    <message>
+        <source>While no Ferry app is open:</source>
+        <translation>没有打开 Ferry 应用期间：</translation>
+    </message>
+    <message>
+        <source>C&amp;lose</source>
+        <translation>关闭(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;Resume them and close</source>
+        <translation>继续它们并关闭(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Stay</source>
+        <translation>留下(&amp;S)</translation>
     </message>
 </context>
 <context>
@@ -2309,10 +2407,6 @@
         <translation>仍要开始(&amp;S)</translation>
     </message>
     <message>
-        <source>⚠ To mend: %1</source>
-        <translation>⚠ 需要修正：%1</translation>
-    </message>
-    <message>
         <source>○ To do: %1</source>
         <translation>○ 待完成：%1</translation>
     </message>
@@ -2345,10 +2439,6 @@
         <translation>%1 的设置</translation>
     </message>
     <message>
-        <source>Mend what is wrong first: a file holds valid settings.</source>
-        <translation>请先修正错误：文件中只能保存有效的设置。</translation>
-    </message>
-    <message>
         <source>Saved as %1</source>
         <translation>已保存为 %1</translation>
     </message>
@@ -2371,6 +2461,14 @@
     <message>
         <source>Planning anew…</source>
         <translation>正在重新规划…</translation>
+    </message>
+    <message>
+        <source>⚠ To fix: %1</source>
+        <translation>⚠ 需要修正：%1</translation>
+    </message>
+    <message>
+        <source>Fix what is wrong first: a file holds valid settings.</source>
+        <translation>请先修正错误：文件只保存有效的设置。</translation>
     </message>
 </context>
 <context>
@@ -2453,6 +2551,10 @@
     <message>
         <source>Reset %1</source>
         <translation>重置%1</translation>
+    </message>
+    <message>
+        <source>Choose one of the data&apos;s columns</source>
+        <translation>从数据的列中选择</translation>
     </message>
 </context>
 <context>
@@ -2586,10 +2688,6 @@
         <translation>%1，占一步的 %2 %</translation>
     </message>
     <message>
-        <source>%1 — binds</source>
-        <translation>%1 — 瓶颈</translation>
-    </message>
-    <message>
         <source>a step: %1</source>
         <translation>一步：%1</translation>
     </message>
@@ -2642,10 +2740,6 @@
     <message>
         <source>of %1: a step takes %2, %3 % less</source>
         <translation>%1：每步 %2，减少 %3 %</translation>
-    </message>
-    <message>
-        <source>would not make it faster by 1 %</source>
-        <translation>提速不到 1 %</translation>
     </message>
     <message>
         <source>One more GiB</source>
@@ -2767,6 +2861,18 @@
         <source>This run writes so much to the drive that it is worn after %1 of training without a pause. More host memory, 8-bit optimizer states or larger steps write less.</source>
         <translation>此次运行对硬盘的写入量很大，不间断训练 %1 后硬盘就会磨损殆尽。更多主机内存、8 位优化器状态或更大的步可以减少写入。</translation>
     </message>
+    <message>
+        <source>%1 — limits the step</source>
+        <translation>%1 — 决定每步的时间</translation>
+    </message>
+    <message>
+        <source>less than a second</source>
+        <translation>不到一秒</translation>
+    </message>
+    <message>
+        <source>saves less than 1 % of the time</source>
+        <translation>节省的时间不到 1 %</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::PlanView</name>
@@ -2803,24 +2909,8 @@
         <translation>针对本机或不在此处的显卡进行规划。</translation>
     </message>
     <message>
-        <source>Samples of a step</source>
-        <translation>每步样本数</translation>
-    </message>
-    <message>
-        <source>Most tokens of a text</source>
-        <translation>每条文本的最多词元数</translation>
-    </message>
-    <message>
         <source>auto</source>
         <translation>自动</translation>
-    </message>
-    <message>
-        <source>Sa&amp;mples a step</source>
-        <translation>每步样本数(&amp;M)</translation>
-    </message>
-    <message>
-        <source>Most &amp;tokens</source>
-        <translation>最多词元数(&amp;T)</translation>
     </message>
     <message>
         <source>&amp;Plan for</source>
@@ -2849,10 +2939,6 @@
     <message>
         <source>As much as is free, but a margin</source>
         <translation>使用全部可用量，并留出余量</translation>
-    </message>
-    <message>
-        <source>✕ %1</source>
-        <translation>✕ %1</translation>
     </message>
     <message>
         <source>auto: %1</source>
@@ -2912,6 +2998,38 @@
         <source>NVMe drive</source>
         <translation>NVMe 硬盘</translation>
     </message>
+    <message>
+        <source>Batch size: samples of a step</source>
+        <translation>批大小：每步的样本数</translation>
+    </message>
+    <message>
+        <source>Longest text, in tokens</source>
+        <translation>最长文本（词元）</translation>
+    </message>
+    <message>
+        <source>Batch si&amp;ze</source>
+        <translation>批大小(&amp;Z)</translation>
+    </message>
+    <message>
+        <source>Longest &amp;text</source>
+        <translation>最长文本(&amp;T)</translation>
+    </message>
+    <message>
+        <source>A plan for another machine: what you change here is tried in this plan alone, and the run keeps its settings.</source>
+        <translation>这是另一台机器的规划：在此更改的内容只用于这份规划，运行的设置保持不变。</translation>
+    </message>
+    <message>
+        <source>Use in the run</source>
+        <translation>用于该运行</translation>
+    </message>
+    <message>
+        <source>Makes what was tried here settings of the run</source>
+        <translation>把在此试过的值设为该运行的设置</translation>
+    </message>
+    <message>
+        <source>No plan yet</source>
+        <translation>尚无规划</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::PresetList</name>
@@ -2924,10 +3042,6 @@
         <translation>搜索预设</translation>
     </message>
     <message>
-        <source>Only those made for no more than this machine has</source>
-        <translation>仅显示要求不超出本机的预设</translation>
-    </message>
-    <message>
         <source>Presets</source>
         <translation>预设</translation>
     </message>
@@ -2938,6 +3052,15 @@
     <message>
         <source>%1 (yours)</source>
         <translation>%1（自建）</translation>
+    </message>
+    <message>
+        <source>Only presets that fit this machine</source>
+        <translation>仅显示适合本机的预设</translation>
+    </message>
+    <message>
+        <source>%1: %2 (yours)</source>
+        <comment>name and title of a preset</comment>
+        <translation>%1：%2（您的）</translation>
     </message>
 </context>
 <context>
@@ -3094,16 +3217,16 @@
         <translation>名称(&amp;N)</translation>
     </message>
     <message>
-        <source>Mend what is wrong first: a preset holds valid settings.</source>
-        <translation>请先修正错误：预设只能保存有效的设置。</translation>
-    </message>
-    <message>
         <source>Save settings as a preset</source>
         <translation>将设置保存为预设</translation>
     </message>
     <message>
         <source>The preset “%1” is deleted.</source>
         <translation>预设“%1”已删除。</translation>
+    </message>
+    <message>
+        <source>Fix what is wrong first: a preset holds valid settings.</source>
+        <translation>请先修正错误：预设只保存有效的设置。</translation>
     </message>
 </context>
 <context>
@@ -3139,10 +3262,6 @@
 </context>
 <context>
     <name>ferry::gui::ReviewPanel</name>
-    <message>
-        <source>To mend before it can start</source>
-        <translation>启动前需要修正</translation>
-    </message>
     <message>
         <source>Problems</source>
         <translation>问题</translation>
@@ -3208,6 +3327,10 @@
         <source>They are read once all settings are in order.</source>
         <translation>所有设置都正确后，才会读取它们。</translation>
     </message>
+    <message>
+        <source>To fix before it can start</source>
+        <translation>启动前需要修正</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::RunChooser</name>
@@ -3223,15 +3346,15 @@
         <source>Looking for runs…</source>
         <translation>正在查找运行…</translation>
     </message>
-    <message>
-        <source>There are no runs yet.</source>
-        <translation>还没有运行。</translation>
-    </message>
     <message numerus="yes">
         <source>At most %n runs</source>
         <translation>
             <numerusform>最多 %n 个运行</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>There are no runs yet. Start offers a first one that fits this machine.</source>
+        <translation>还没有运行。“开始”页提供一个适合本机的首次运行。</translation>
     </message>
 </context>
 <context>
@@ -3316,8 +3439,8 @@
         <translation>%1 已暂停：%2</translation>
     </message>
     <message>
-        <source>%1 goes on</source>
-        <translation>%1 继续运行</translation>
+        <source>%1 is resumed</source>
+        <translation>%1 已继续</translation>
     </message>
 </context>
 <context>
@@ -3434,8 +3557,12 @@
         <translation>%1：%2</translation>
     </message>
     <message>
-        <source>All steps are done, and its end does not fit the disk. Remove something, and it goes on by itself.</source>
-        <translation>所有步骤均已完成，但磁盘放不下最终结果。清出一些空间后，它会自动继续。</translation>
+        <source>All steps are done, and the end of the run does not fit the disk. Make room, and the run finishes by itself.</source>
+        <translation>所有步骤已完成，但结果在磁盘上放不下。腾出空间后运行会自动完成。</translation>
+    </message>
+    <message>
+        <source>Open the run</source>
+        <translation>打开该运行</translation>
     </message>
 </context>
 <context>
@@ -3500,10 +3627,6 @@
 <context>
     <name>ferry::gui::RunProgress</name>
     <message>
-        <source>Its process is gone without a word: it was killed, or the power failed.</source>
-        <translation>进程突然消失：被终止，或发生断电。</translation>
-    </message>
-    <message>
         <source>Killed, most likely out of host memory: planned %1, available %2.</source>
         <translation>被终止，很可能是主机内存不足：计划占用 %1，可用 %2。</translation>
     </message>
@@ -3512,20 +3635,24 @@
         <translation>被终止，很可能是主机内存不足：计划占用 %1，目前可用 %2。</translation>
     </message>
     <message>
-        <source>Its process is gone without a word: it was killed, or the power failed. It had planned %1 of host memory; %2 are available now.</source>
-        <translation>进程突然消失：被终止，或发生断电。它计划占用主机内存 %1；目前可用 %2。</translation>
-    </message>
-    <message>
-        <source>Its process is gone without a word: it was killed, or the power failed. It had planned %1 of host memory.</source>
-        <translation>进程突然消失：被终止，或发生断电。它计划占用主机内存 %1。</translation>
-    </message>
-    <message>
         <source>It failed; its log says more.</source>
         <translation>运行失败；详情见日志。</translation>
     </message>
     <message>
         <source>It ended before its first step; its log says more.</source>
         <translation>第一步之前就已结束；详情见日志。</translation>
+    </message>
+    <message>
+        <source>The process ended unexpectedly: it was killed, or the power failed.</source>
+        <translation>进程意外结束：它被终止，或者断电了。</translation>
+    </message>
+    <message>
+        <source>The process ended unexpectedly: it was killed, or the power failed. It had planned %1 of host memory; %2 are available now.</source>
+        <translation>进程意外结束：它被终止，或者断电了。它计划使用 %1 主机内存；现在可用 %2。</translation>
+    </message>
+    <message>
+        <source>The process ended unexpectedly: it was killed, or the power failed. It had planned %1 of host memory.</source>
+        <translation>进程意外结束：它被终止，或者断电了。它计划使用 %1 主机内存。</translation>
     </message>
 </context>
 <context>
@@ -3822,6 +3949,10 @@
             <numerusform>%1 及另外 %n 个</numerusform>
         </translation>
     </message>
+    <message>
+        <source>More</source>
+        <translation>更多</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::SampleGrid</name>
@@ -3895,12 +4026,6 @@
         <translation>选择运行</translation>
     </message>
     <message>
-        <source>Samples show how a language model goes on with beginnings of your choice while it learns.
-To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal-lm; &quot;%2&quot; (sample_steps) says how often.</source>
-        <translation>采样文本展示语言模型在学习过程中如何续写您选定的开头。
-要生成采样文本，请在任务为 causal-lm 的新运行中设置“%1”(sample_prompts)；“%2”(sample_steps) 决定多久采样一次。</translation>
-    </message>
-    <message>
         <source>Step %1</source>
         <translation>第 %1 步</translation>
     </message>
@@ -3944,6 +4069,12 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
             <numerusform>%n 个词元，%1。</numerusform>
         </translation>
     </message>
+    <message>
+        <source>Samples show how a language model continues beginnings of your choice while it learns.
+To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal-lm; &quot;%2&quot; (sample_steps) says how often.</source>
+        <translation>样本显示语言模型在学习过程中如何续写您选择的开头。
+若要得到样本，请在任务为 causal-lm 的新运行中设置“%1”（sample_prompts）；“%2”（sample_steps）决定频率。</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::SettingChange</name>
@@ -3967,10 +4098,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>A&amp;pply</source>
         <translation>应用(&amp;P)</translation>
-    </message>
-    <message>
-        <source>! Not a value for it</source>
-        <translation>! 此设置不能取该值</translation>
     </message>
     <message>
         <source>The run uses the value from its next step on.</source>
@@ -4041,10 +4168,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Settings</source>
         <translation>设置</translation>
-    </message>
-    <message>
-        <source>Changes take effect at once and are kept.</source>
-        <translation>更改立即生效并自动保存。</translation>
     </message>
     <message>
         <source>Folders</source>
@@ -4123,10 +4246,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>其他程序需要显存时暂停(&amp;G)</translation>
     </message>
     <message>
-        <source>A game or another program gets the card. The run goes on when it has ended; at most one step is computed again.</source>
-        <translation>把显卡让给游戏或其他程序。待其结束后，运行会继续；最多重算一步。</translation>
-    </message>
-    <message>
         <source>Start runs of the &amp;queue by themselves, one after another</source>
         <translation>自动依次启动队列中的运行(&amp;Q)</translation>
     </message>
@@ -4151,14 +4270,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>更改在下次启动 Ferry 时生效。</translation>
     </message>
     <message>
-        <source>Changed: takes effect at the next start of Ferry. Runs go on when it is closed.</source>
-        <translation>已更改：下次启动 Ferry 时生效。关闭 Ferry 后运行会继续。</translation>
-    </message>
-    <message>
-        <source>Runs train at any hour.</source>
-        <translation>运行可在任何时间训练。</translation>
-    </message>
-    <message>
         <source>Both times are the same: runs train at any hour.</source>
         <translation>两个时间相同：运行可在任何时间训练。</translation>
     </message>
@@ -4173,6 +4284,22 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Give the whole path, from / on. The folder is as before.</source>
         <translation>请给出以 / 开头的完整路径。文件夹未更改。</translation>
+    </message>
+    <message>
+        <source>Changes are kept at once.</source>
+        <translation>更改会立即保存。</translation>
+    </message>
+    <message>
+        <source>A game or another program gets the card. The run is resumed when it has ended; at most one step is computed again.</source>
+        <translation>显卡让给游戏或其他程序。该程序结束后运行会继续；最多重新计算一步。</translation>
+    </message>
+    <message>
+        <source>Changed: takes effect at the next start of Ferry. Runs continue when it is closed.</source>
+        <translation>已更改：下次启动 Ferry 时生效。关闭应用后运行会继续。</translation>
+    </message>
+    <message>
+        <source>Off: runs train at any hour.</source>
+        <translation>关闭：运行在任何时间都可训练。</translation>
     </message>
 </context>
 <context>
@@ -4240,16 +4367,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>1. 选择学习内容</translation>
     </message>
     <message>
-        <source>&amp;Tell texts apart</source>
-        <translation>文本分类(&amp;T)</translation>
-    </message>
-    <message>
         <source>Topics, moods, kinds of requests: a label for each text. Sample texts are built in.</source>
         <translation>主题、情感、请求类型：为每段文本给出一个标签。已内置示例文本。</translation>
-    </message>
-    <message>
-        <source>&amp;Go on with texts</source>
-        <translation>续写文本(&amp;G)</translation>
     </message>
     <message>
         <source>A language model learns to write like a text: Romeo and Juliet where its package is here, or a text of yours.</source>
@@ -4312,16 +4431,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>观察学习过程</translation>
     </message>
     <message>
-        <source>Live shows the loss, the speed, the time left and where the memory goes. You may close this window: the run goes on.</source>
-        <translation>“实时”页显示损失、速度、剩余时间和内存去向。您可以关闭此窗口：运行会继续。</translation>
-    </message>
-    <message>
         <source>Pause it for a game</source>
         <translation>为游戏暂停</translation>
-    </message>
-    <message>
-        <source>Pause gives the GPU back at once, Resume goes on from the same step. A run that was cut off goes on from its last checkpoint.</source>
-        <translation>“暂停”会立即让出 GPU，“恢复”会从同一步继续。中断的运行会从最新检查点继续。</translation>
     </message>
     <message>
         <source>Use what it learnt</source>
@@ -4368,24 +4479,12 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>%1（预设 %2）</translation>
     </message>
     <message>
-        <source>none is here</source>
-        <translation>本机没有</translation>
-    </message>
-    <message>
         <source>Choose a file or a folder.</source>
         <translation>请选择文件或文件夹。</translation>
     </message>
     <message>
-        <source>No sample text is here. Choose a .txt file of yours.</source>
-        <translation>本机没有示例文本。请选择您自己的 .txt 文件。</translation>
-    </message>
-    <message>
         <source>Reading the data and planning...</source>
         <translation>正在读取数据并规划...</translation>
-    </message>
-    <message>
-        <source>The machine is looked at.</source>
-        <translation>正在检查本机。</translation>
     </message>
     <message>
         <source>The run is being started.</source>
@@ -4407,15 +4506,105 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>Starting...</source>
         <translation>正在启动...</translation>
     </message>
+    <message>
+        <source>Classify &amp;texts</source>
+        <translation>文本分类(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Continue te&amp;xts</source>
+        <translation>续写文本(&amp;X)</translation>
+    </message>
+    <message>
+        <source>Choose a model folder...</source>
+        <translation>选择模型文件夹...</translation>
+    </message>
+    <message>
+        <source>Folder of a model</source>
+        <translation>模型文件夹</translation>
+    </message>
+    <message>
+        <source>Text column</source>
+        <translation>文本列</translation>
+    </message>
+    <message>
+        <source>Label column</source>
+        <translation>标签列</translation>
+    </message>
+    <message>
+        <source>Folder that models are fetched to</source>
+        <translation>下载模型的文件夹</translation>
+    </message>
+    <message>
+        <source>Into the folder</source>
+        <translation>下载到</translation>
+    </message>
+    <message>
+        <source>Command that fetches the model</source>
+        <translation>下载模型的命令</translation>
+    </message>
+    <message>
+        <source>Cop&amp;y</source>
+        <translation>复制(&amp;Y)</translation>
+    </message>
+    <message>
+        <source>Copies the command</source>
+        <translation>复制该命令</translation>
+    </message>
+    <message>
+        <source>Look agai&amp;n</source>
+        <translation>重新查找(&amp;N)</translation>
+    </message>
+    <message>
+        <source>Looks for the model where the command brings it</source>
+        <translation>在命令下载到的位置查找模型</translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation>命令</translation>
+    </message>
+    <message>
+        <source>Run the command in a terminal. The program hf comes with: pip install huggingface_hub</source>
+        <translation>在终端中运行该命令。程序 hf 可这样安装：pip install huggingface_hub</translation>
+    </message>
+    <message>
+        <source>The command is in the clipboard.</source>
+        <translation>命令已复制到剪贴板。</translation>
+    </message>
+    <message>
+        <source>No model for this is on this machine yet. A small one to begin with is %1.</source>
+        <translation>本机还没有适用的模型。可从小模型 %1 开始。</translation>
+    </message>
+    <message>
+        <source>%1 is no model for this.</source>
+        <translation>%1 不是适用的模型。</translation>
+    </message>
+    <message>
+        <source>Live shows the loss, the speed, the time left and where the memory goes. You may close this window: the run continues.</source>
+        <translation>“实时”显示损失、速度、剩余时间以及内存的去向。可以关闭此窗口：运行会继续。</translation>
+    </message>
+    <message>
+        <source>Pause gives the GPU back at once, Resume continues from the same step. A run that was cut off continues from its last checkpoint.</source>
+        <translation>“暂停”立即让出 GPU，“继续”从同一步接着进行。被中断的运行会从最后一个检查点继续。</translation>
+    </message>
+    <message>
+        <source>found by its name</source>
+        <translation>按名称查找</translation>
+    </message>
+    <message>
+        <source>none on this machine</source>
+        <translation>本机没有</translation>
+    </message>
+    <message>
+        <source>No sample text is on this machine. Choose a .txt file of yours.</source>
+        <translation>本机没有示例文本。请选择您自己的 .txt 文件。</translation>
+    </message>
+    <message>
+        <source>Reading what this machine has.</source>
+        <translation>正在读取本机信息。</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::StepList</name>
-    <message numerus="yes">
-        <source>⚠ %n to mend</source>
-        <translation>
-            <numerusform>⚠ %n 项待修正</numerusform>
-        </translation>
-    </message>
     <message numerus="yes">
         <source>○ %n to do</source>
         <translation>
@@ -4433,6 +4622,12 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>%1, %2</source>
         <translation>%1，%2</translation>
+    </message>
+    <message numerus="yes">
+        <source>⚠ %n to fix</source>
+        <translation>
+            <numerusform>⚠ %n 处需修正</numerusform>
+        </translation>
     </message>
 </context>
 <context>
@@ -4582,10 +4777,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>请在上方选择运行或模型。</translation>
     </message>
     <message>
-        <source>&amp;Go on</source>
-        <translation>续写(&amp;G)</translation>
-    </message>
-    <message>
         <source>Choose a run or a model first.</source>
         <translation>请先选择运行或模型。</translation>
     </message>
@@ -4658,8 +4849,12 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>回答已复制到剪贴板。</translation>
     </message>
     <message>
-        <source>The model is looked at.</source>
-        <translation>正在查看模型。</translation>
+        <source>Co&amp;ntinue</source>
+        <translation>续写(&amp;N)</translation>
+    </message>
+    <message>
+        <source>The model is being read.</source>
+        <translation>正在读取模型。</translation>
     </message>
 </context>
 <context>
@@ -5597,16 +5792,187 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>字节数，或 600TB</translation>
     </message>
     <message>
-        <source>For experiments: weights and states all on the device (resident), all in host memory (host), or the states all on the drives of nvme_path (nvme). auto takes the fastest that fits. Never changes the result.</source>
-        <translation>用于实验：权重和状态全部放在设备上（resident）、全部放在主机内存中（host），或状态全部放在 nvme_path 的硬盘上（nvme）。auto 取放得下且最快的一种。不影响结果。</translation>
-    </message>
-    <message>
         <source>For runs with states on a drive (nvme_path): copy weights and states of each checkpoint into its directory, which then needs no drive and loads in transformers. Otherwise a checkpoint keeps the states where they are and is written at once; `ferry export` makes a model of it.</source>
         <translation>用于状态存放在硬盘上（nvme_path）的运行：把每个检查点的权重和状态复制到它的目录中，该目录随后不再需要硬盘，并可由 transformers 载入。否则检查点把状态留在原处，瞬间写成；`ferry export` 由它生成模型。</translation>
     </message>
     <message>
         <source>Self-contained checkpoints</source>
         <translation>自足的检查点</translation>
+    </message>
+</context>
+<context>
+    <name>service</name>
+    <message>
+        <source>the run has no process</source>
+        <translation>该运行没有进程</translation>
+    </message>
+    <message>
+        <source>it is not known yet whether its process lives on the other machine</source>
+        <translation>尚不清楚其进程是否在另一台机器上运行</translation>
+    </message>
+    <message>
+        <source>all steps are done</source>
+        <translation>所有步骤已完成</translation>
+    </message>
+    <message>
+        <source>it waits for room on the disk</source>
+        <translation>正在等待磁盘空间</translation>
+    </message>
+    <message>
+        <source>it writes its end</source>
+        <translation>正在写入结果</translation>
+    </message>
+    <message>
+        <source>it takes requests once it trains</source>
+        <translation>开始训练后才接受请求</translation>
+    </message>
+    <message>
+        <source>its process is on another machine</source>
+        <translation>其进程在另一台机器上</translation>
+    </message>
+    <message>
+        <source>it has no prompts to go on with</source>
+        <translation>它没有可续写的提示</translation>
+    </message>
+    <message>
+        <source>it is paused: resume it first</source>
+        <translation>已暂停：请先继续</translation>
+    </message>
+    <message>
+        <source>it is given a minute after a stop was asked for</source>
+        <translation>请求停止后会等待一分钟</translation>
+    </message>
+    <message>
+        <source>its process runs: stop it first</source>
+        <translation>其进程正在运行：请先停止</translation>
+    </message>
+    <message>
+        <source>its run.json cannot be read</source>
+        <translation>无法读取其 run.json</translation>
+    </message>
+    <message>
+        <source>it is finished</source>
+        <translation>已完成</translation>
+    </message>
+    <message>
+        <source>it can be given more steps</source>
+        <translation>可以增加步数</translation>
+    </message>
+    <message>
+        <source>its directory cannot be written to</source>
+        <translation>无法写入其目录</translation>
+    </message>
+    <message>
+        <source>it is not finished</source>
+        <translation>尚未完成</translation>
+    </message>
+    <message>
+        <source>it has no checkpoint to go on from</source>
+        <translation>没有可继续的检查点</translation>
+    </message>
+    <message>
+        <source>its directory cannot be removed</source>
+        <translation>无法删除其目录</translation>
+    </message>
+    <message>
+        <source>it is paused already</source>
+        <translation>已经暂停</translation>
+    </message>
+    <message>
+        <source>it is not paused</source>
+        <translation>未暂停</translation>
+    </message>
+    <message>
+        <source>stopped after saving</source>
+        <translation>保存后停止</translation>
+    </message>
+    <message>
+        <source>stopped without saving</source>
+        <translation>未保存即停止</translation>
+    </message>
+    <message>
+        <source>paused after step %1</source>
+        <translation>在第 %1 步后暂停</translation>
+    </message>
+    <message>
+        <source>the GPU&apos;s memory is free after step %1</source>
+        <translation>第 %1 步后已释放 GPU 内存</translation>
+    </message>
+    <message>
+        <source>resumed after step %1</source>
+        <translation>在第 %1 步后继续</translation>
+    </message>
+    <message>
+        <source>%1 micro-batch of %2</source>
+        <translation>%1 个微批，每个 %2 个样本</translation>
+    </message>
+    <message>
+        <source>%1 micro-batches of %2</source>
+        <translation>%1 个微批，每个 %2 个样本</translation>
+    </message>
+    <message>
+        <source>%1 micro-batches of %2, all through a block before the next block</source>
+        <translation>%1 个微批，每个 %2 个样本，全部通过一个块后再进入下一个块</translation>
+    </message>
+    <message>
+        <source>weights and states in memory</source>
+        <translation>权重和状态在内存中</translation>
+    </message>
+    <message>
+        <source>weights and states on the GPU</source>
+        <translation>权重和状态在 GPU 上</translation>
+    </message>
+    <message>
+        <source>weights and states on the host, the weights on the GPU, too</source>
+        <translation>权重和状态在主机上，权重同时也在 GPU 上</translation>
+    </message>
+    <message>
+        <source>weights and states on the host, streamed block by block</source>
+        <translation>权重和状态在主机上，逐块传输</translation>
+    </message>
+    <message>
+        <source>weights and states on the host, streamed block by block but for %1 whose weights stay on the GPU</source>
+        <translation>权重和状态在主机上，逐块传输，其中 %1 块的权重留在 GPU 上</translation>
+    </message>
+    <message>
+        <source>weights and states on the host, streamed block by block but for the states of %1 that stay on the GPU, which updates them</source>
+        <translation>权重和状态在主机上，逐块传输，其中 %1 块的状态留在 GPU 上并由它更新</translation>
+    </message>
+    <message>
+        <source>weights and states of %1 of %2 blocks on the GPU, of the others on the host, streamed block by block</source>
+        <translation>%2 块中 %1 块的权重和状态在 GPU 上，其余在主机上，逐块传输</translation>
+    </message>
+    <message>
+        <source>states of %1 of %2 blocks on NVMe</source>
+        <translation>%2 块中 %1 块的状态在 NVMe 上</translation>
+    </message>
+    <message>
+        <source>weights of %1 of %2 blocks on NVMe</source>
+        <translation>%2 块中 %1 块的权重在 NVMe 上</translation>
+    </message>
+    <message>
+        <source>gradients of %1 of %2 blocks on NVMe</source>
+        <translation>%2 块中 %1 块的梯度在 NVMe 上</translation>
+    </message>
+    <message>
+        <source>saved tensors kept</source>
+        <translation>激活值全部保留</translation>
+    </message>
+    <message>
+        <source>saved tensors kept but for the largest</source>
+        <translation>激活值保留，最大的除外</translation>
+    </message>
+    <message>
+        <source>saved tensors recomputed</source>
+        <translation>激活值重新计算</translation>
+    </message>
+    <message>
+        <source>saved tensors on the host</source>
+        <translation>激活值放在主机上</translation>
+    </message>
+    <message>
+        <source>outputs of blocks on the host</source>
+        <translation>各块的输出放在主机上</translation>
     </message>
 </context>
 </TS>

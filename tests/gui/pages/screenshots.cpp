@@ -3,7 +3,7 @@
 // is empty.
 //
 //   gui_screenshots [DIRECTORY]                       all pictures; there, or looked at alone
-//   gui_screenshots DIRECTORY THEME LANGUAGE          one set, at the scale of QT_SCALE_FACTOR
+//   gui_screenshots DIRECTORY THEME LANGUAGE [WxH]    one set, at the scale of QT_SCALE_FACTOR
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@
 namespace ferry::gui::test {
 namespace {
 
-constexpr int kWidth = 1180, kHeight = 780;
+constexpr QSize kUsual(1180, 780);
 constexpr const char* kPages[] = {"start",   "runs",   "new_run", "live",   "samples",
                                   "compare", "try_it", "export",  "doctor", "settings"};
 
@@ -113,7 +113,7 @@ void write_messages(const std::filesystem::path& file) {
         << labels[i % 3] << '\n';
 }
 
-int take_set(const QString& directory, const QString& theme, const QString& language) {
+int take_set(const QString& directory, const QString& theme, const QString& language, QSize size) {
   QTemporaryDir home;
   // Runs of the machine's user are not in the pictures.
   qputenv("XDG_DATA_HOME", home.filePath("data").toUtf8());
@@ -125,7 +125,7 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   apply_theme(theme == "dark" ? Theme::dark : Theme::light);
   settings.set_theme(theme == "dark" ? Theme::dark : Theme::light);
   MainWindow window(settings);
-  window.resize(kWidth, kHeight);
+  window.resize(size);
   window.show();
   const auto data = to_path(home.filePath("messages.csv"));
   write_messages(data);
@@ -226,5 +226,7 @@ int main(int argc, char** argv) {
     QApplication::setLayoutDirection(Qt::RightToLeft);
   else
     install_language(app, words[3]);
-  return take_set(words[1], words[2], words[3]);
+  const QStringList sides = words.value(4).split('x');
+  return take_set(words[1], words[2], words[3],
+                  sides.size() == 2 ? QSize(sides[0].toInt(), sides[1].toInt()) : kUsual);
 }

@@ -115,7 +115,7 @@ TEST_F(TryIt, AsksNothingWithTheFormerModelsForm) {
   EXPECT_TRUE(ask.isEnabled());
   page.show_run(surroundings.home / "qa");  // it is read in a thread
   EXPECT_FALSE(ask.isEnabled());
-  EXPECT_EQ(ask.toolTip(), "The model is looked at.");
+  EXPECT_EQ(ask.toolTip(), "The model is being read.");
   ASSERT_TRUE(wait_until([&] { return page.form().kind == FormKind::question; }));
   EXPECT_EQ(ask.toolTip(), "Both texts are needed.");
   type("context", "Ann found it.");

@@ -2,9 +2,13 @@
 
 #include <QApplication>
 #include <QComboBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
+#include <QMessageBox>
 #include <QPushButton>
+#include <QScreen>
+#include <QScrollArea>
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
@@ -14,7 +18,10 @@
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
 #include "gui/models/runs/run_words.h"
+#include "gui/models/text.h"
 #include "gui/pages/new_run/new_run_page.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
 #include "gui/widgets/plan/plan_view.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/gui/run_files.h"
@@ -223,7 +230,7 @@ TEST(Window, TellsTheEndOfARunThatNoPageShows) {
   EXPECT_EQ(ended.size(), 1);
   ASSERT_EQ(noticed.size(), 2) << "not those that had ended before";
   EXPECT_EQ(noticed[0], isolated("night") + ": Failed");
-  EXPECT_EQ(noticed[1], "the disk is full");
+  EXPECT_EQ(noticed[1], "The disk is full");
   EXPECT_EQ(window.statusBar()->currentMessage(), noticed[0]);
 
   filled.settings.set_notifies(false);
@@ -235,6 +242,244 @@ TEST(Window, TellsTheEndOfARunThatNoPageShows) {
   EXPECT_EQ(noticed.size(), 2) << "the user wants none";
   emit window.notices().chosen(filled.second);
   EXPECT_EQ(window.current_page(), PageId::live);
+}
+
+// --- The size of the window ----------------------------------------------------------------------
+
+TEST(Window, WordsNeverSetItsLeastWidth) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  emit window.navigator().new_run_wanted(filled.config);
+  emit window.navigator().live_wanted(filled.first);
+  emit window.navigator().compare_wanted({filled.first, filled.second});
+  auto& new_run = dynamic_cast<NewRunPage&>(window.page(PageId::new_run));
+  for (int step = 0; step < NewRunPage::n_steps; ++step) {
+    new_run.show_step(static_cast<NewRunPage::Step>(step));
+    ASSERT_TRUE(has_all_fields(new_run));
+  }
+  // One word that has no place to be broken at, and a path.
+  const QString word(400, 'm'), path = "/a/long/path" + QString(300, 'm') + "/to/a model";
+  int n_labels = 0;
+  for (int page = 0; page < 10; ++page) {
+    Page& shown = window.page(static_cast<PageId>(page));
+    window.show_page(static_cast<PageId>(page));
+    for (QLabel* label : shown.findChildren<QLabel*>()) {
+      EXPECT_TRUE(qobject_cast<TextLabel*>(label))
+          << page << ": " << label->objectName().toStdString() << " '"
+          << label->text().toStdString() << "' is a label that does not give way";
+      if (label->text().isEmpty() && !label->pixmap(Qt::ReturnByValue).isNull()) continue;
+      label->setText(n_labels++ % 2 ? word : path);
+    }
+    for (Notice* notice : shown.findChildren<Notice*>())
+      notice->show_error(path);
+    QCoreApplication::processEvents();
+    EXPECT_LE(shown.minimumSizeHint().width(), 800) << page;
+  }
+  EXPECT_GT(n_labels, 100);
+  EXPECT_LE(window.minimumSizeHint().width(), 640);
+  EXPECT_LE(window.minimumSizeHint().height(), 480);
+}
+
+TEST(Window, EveryStopOfTheTabKeyShowsThatItHasTheFocus) {
+  FilledWindow filled;
+  for (int page = 0; page < 10; ++page) {
+    Page& shown = filled.window->page(static_cast<PageId>(page));
+    for (const QWidget* stop : shown.findChildren<QWidget*>()) {
+      if (!(stop->focusPolicy() & Qt::TabFocus)) continue;
+      // Links show which of them has it.
+      if (const auto* label = qobject_cast<const QLabel*>(stop);
+          label && label->textInteractionFlags() & Qt::LinksAccessibleByKeyboard)
+        continue;
+      EXPECT_FALSE(qobject_cast<const QLabel*>(stop) || qobject_cast<const QScrollArea*>(stop))
+          << page << ": " << stop->objectName().toStdString();
+    }
+  }
+}
+
+TEST(Window, TheFirstOneFitsTheScreenAndSoDoesOneFromALargerScreen) {
+  TestHome home;
+  AppSettings settings(home.file("app.ini"));
+  const QSize room = QGuiApplication::primaryScreen()->availableSize();
+  const auto fits = [&](const MainWindow& window) {
+    return window.width() <= room.width() && window.height() <= room.height();
+  };
+  {
+    MainWindow first(settings);
+    first.show();
+    EXPECT_TRUE(fits(first)) << first.width() << " x " << first.height();
+  }
+  QWidget large;
+  large.resize(room * 2);
+  settings.set_value("window/geometry", large.saveGeometry());
+  MainWindow next(settings);
+  next.show();
+  EXPECT_TRUE(fits(next)) << next.width() << " x " << next.height();
+}
+
+TEST(Window, TextIsMadeLargerAndStaysSo) {
+  TestHome home;
+  AppSettings settings(home.file("app.ini"));
+  MainWindow window(settings);
+  window.show();
+  const double before = QApplication::font().pointSizeF();
+  auto* const title = window.page(PageId::start).findChild<QLabel*>();
+  ASSERT_TRUE(title);  // a heading, with a size of its own
+  const double heading = title->font().pointSizeF();
+  for (int n = 0; n < 3; ++n)
+    part<QAction>(window, "action_zoom_in").trigger();
+  EXPECT_EQ(settings.zoom(), 130);
+  EXPECT_NEAR(QApplication::font().pointSizeF(), before * 1.3, 0.01);
+  EXPECT_NEAR(title->font().pointSizeF(), heading * 1.3, 0.05);
+  part<QAction>(window, "action_zoom_out").trigger();
+  EXPECT_EQ(AppSettings(home.file("app.ini")).zoom(), 120);
+  part<QAction>(window, "action_zoom_reset").trigger();
+  EXPECT_NEAR(QApplication::font().pointSizeF(), before, 0.01);
+  EXPECT_NEAR(title->font().pointSizeF(), heading, 0.05);
+}
+
+TEST(Window, TellsTheLoadOfTheMachine) {
+  FilledWindow filled;
+  EXPECT_TRUE(
+      wait_until([&] { return part<QLabel>(*filled.window, "host_load").text().contains("GiB"); }));
+}
+
+// --- A look at another card
+// ------------------------------------------------------------------------
+
+TEST(Window, AWhatIfPlanChangesNoSettingOfTheRun) {
+  FilledWindow filled;
+  emit filled.window->navigator().new_run_wanted(filled.config);
+  auto& page = dynamic_cast<NewRunPage&>(filled.window->page(PageId::new_run));
+  page.show_step(NewRunPage::memory_step);
+  auto* plan = page.findChild<PlanView*>();
+  ASSERT_TRUE(plan);
+  ASSERT_TRUE(wait_until([&] { return plan->answer() != nullptr; }));
+  const auto before = page.settings().texts();
+  auto& note = part<QWidget>(page, "plan_what_if");
+  EXPECT_FALSE(note.isVisible());
+  emit plan->change_wanted("machine", "3090-24g");
+  EXPECT_TRUE(note.isVisible());
+  for (const auto& [key, value] : {std::pair{"gpu_memory", "256MiB"},
+                                   {"host_memory", "3GiB"},
+                                   {"train_batch_size", "7"},
+                                   {"max_length", "8"}})
+    emit plan->change_wanted(key, value);
+  ASSERT_TRUE(wait_until(
+      [&] { return plan->answer() && plan->answer()->config.integer("train_batch_size") == 7; }));
+  EXPECT_EQ(plan->answer()->config.integer("gpu_memory"), int64_t{256} << 20);
+  EXPECT_EQ(page.settings().texts(), before);
+  emit plan->change_wanted("machine", "auto");
+  EXPECT_FALSE(note.isVisible());
+  ASSERT_TRUE(wait_until([&] { return !plan->is_planning(); }));
+  EXPECT_FALSE(plan->answer()->config.maybe_integer("gpu_memory"));
+  EXPECT_EQ(part<QPushButton>(page, "start_button").text(), "&Start");
+  EXPECT_EQ(page.settings().texts(), before);
+
+  // Wanted, it becomes the run's.
+  emit plan->change_wanted("machine", "3090-24g");
+  emit plan->change_wanted("host_memory", "3GiB");
+  part<QPushButton>(page, "plan_take_over").click();
+  EXPECT_EQ(page.settings().text("host_memory"), "3GiB");
+}
+
+TEST(Window, TheDefaultOfAnAmountIsNoChange) {
+  FilledWindow filled;
+  emit filled.window->navigator().new_run_wanted(filled.config);
+  auto& page = dynamic_cast<NewRunPage&>(filled.window->page(PageId::new_run));
+  page.show_step(NewRunPage::memory_step);
+  auto* plan = page.findChild<PlanView*>();
+  emit plan->change_wanted("host_memory", "3GiB");
+  EXPECT_EQ(page.settings().text("host_memory"), "3GiB");
+  emit plan->change_wanted("host_memory", "auto");
+  EXPECT_FALSE(page.settings().is_changed("host_memory"));
+}
+
+// --- Data that cannot be read
+// ----------------------------------------------------------------------
+
+TEST(Window, AFaultOfTheDataStandsAtItsFieldAndNothingStarts) {
+  FilledWindow filled;
+  write_file(filled.home / "broken.csv", "text,label\n\"never closed,0\nanother,1\n");
+  config::Config config = filled.config;
+  config.set("dataset", (filled.home / "broken.csv").string(),
+             {config::Source::command_line, "test"});
+  emit filled.window->navigator().new_run_wanted(config);
+  auto& page = dynamic_cast<NewRunPage&>(filled.window->page(PageId::new_run));
+  page.show_step(NewRunPage::data_step);
+  auto& start = part<QPushButton>(page, "start_button");
+  const auto fault = [&] {
+    for (const SettingsModel::Problem& problem : page.settings().problems())
+      if (problem.text.contains("broken.csv")) return problem.key;
+    return QString();
+  };
+  ASSERT_TRUE(wait_until([&] { return !fault().isEmpty(); }));
+  EXPECT_FALSE(start.isEnabled());
+  auto& error = part<ErrorLabel>(page, ("error_" + fault()).toLatin1());
+  EXPECT_TRUE(error.isVisible());
+  EXPECT_EQ(part<ErrorLabel>(page, "preview_error").error(), "") << "said once";
+  // Remedies are in the app's words.
+  EXPECT_FALSE(error.error().contains("dataset_quoting")) << error.error().toStdString();
+  EXPECT_FALSE(error.error().contains("--")) << error.error().toStdString();
+  page.settings().set_text("dataset", path_text(filled.home / "x.tsv"));
+  EXPECT_TRUE(wait_until([&] { return start.isEnabled(); }));
+  EXPECT_TRUE(page.settings().problems().empty());
+}
+
+// --- Leaving
+// ---------------------------------------------------------------------------------------
+
+TEST(Window, AsksBeforeItLeavesWorkThatItDoesForRuns) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  LivingRun night(filled.home.runs() / "night");
+  ASSERT_TRUE(wait_until([&] {
+    window.runs().look();
+    return !window.runs().running().empty() && window.queue().is_ours();
+  }));
+  filled.settings.set_queue_on(true);
+  ASSERT_FALSE(window.queue().add(filled.config, "waits"));
+  EXPECT_FALSE(window.close());
+  EXPECT_TRUE(window.isVisible());
+  auto* question = window.findChild<QMessageBox*>("leave_question");
+  ASSERT_TRUE(question);
+  EXPECT_TRUE(question->informativeText().contains("1 run")) << "what is left behind";
+  const auto press = [&](const QString& text) {
+    for (QAbstractButton* button : question->buttons())
+      if (button->text() == text) return button->click();
+    ADD_FAILURE() << text.toStdString();
+  };
+  press("&Stay");
+  EXPECT_TRUE(window.isVisible());
+  ASSERT_TRUE(wait_until([&] { return !window.findChild<QMessageBox*>("leave_question"); }));
+  EXPECT_FALSE(window.close());
+  question = window.findChild<QMessageBox*>("leave_question");
+  ASSERT_TRUE(question);
+  press("C&lose");
+  EXPECT_FALSE(window.isVisible());
+}
+
+TEST(Window, LeavesAtOnceWhereNothingWaitsForIt) {
+  FilledWindow filled;
+  EXPECT_TRUE(filled.window->close());
+}
+
+TEST(Window, AnAppThatChangedNothingKeepsNoDraftOverAnothers) {
+  FilledWindow filled;
+  auto& idle = dynamic_cast<NewRunPage&>(filled.window->page(PageId::new_run));
+  filled.window->show_page(PageId::new_run);
+  AppSettings others(path_text(filled.home / "app.ini"));
+  {
+    MainWindow busy(others);
+    busy.show();
+    auto& page = dynamic_cast<NewRunPage&>(busy.page(PageId::new_run));
+    busy.show_page(PageId::new_run);
+    page.settings().set_text("learning_rate", "7e-5");
+    busy.show_page(PageId::runs);
+  }
+  EXPECT_EQ(idle.settings().text("learning_rate"), "");
+  filled.window->show_page(PageId::runs);  // keeps its form, which is empty
+  const QVariantMap kept = others.value("new_run/texts").toMap();
+  EXPECT_EQ(kept.value("learning_rate").toString(), "7e-5");
 }
 
 TEST(Palette, TextIsReadable) {
