@@ -4,6 +4,7 @@
 #include <QHelpEvent>
 #include <QPainter>
 #include <QStyle>
+#include <QTextDocument>
 #include <QToolTip>
 #include <algorithm>
 
@@ -16,7 +17,10 @@ constexpr int kLeastChars = 14;
 
 }  // namespace
 
-TextLabel::TextLabel(const QString& text, QWidget* parent) : QLabel(text, parent) {}
+TextLabel::TextLabel(const QString& text, QWidget* parent) : QLabel(text, parent) {
+  // Words of others are no markup.
+  setTextFormat(Qt::PlainText);
+}
 
 QSize TextLabel::minimumSizeHint() const {
   QSize size = QLabel::minimumSizeHint();
@@ -27,13 +31,14 @@ QSize TextLabel::minimumSizeHint() const {
 }
 
 bool TextLabel::is_too_long() const {
-  const bool is_plain = textFormat() == Qt::PlainText || !Qt::mightBeRichText(text());
-  return !wordWrap() && !text().isEmpty() && is_plain && sizeHint().width() > width();
+  return !wordWrap() && !text().isEmpty() && textFormat() == Qt::PlainText &&
+         sizeHint().width() > width();
 }
 
 bool TextLabel::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip && toolTip().isEmpty() && is_too_long()) {
-    QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(), text(), this);
+    QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(),
+                       Qt::convertFromPlainText(text()), this);
     return true;
   }
   return QLabel::event(event);
