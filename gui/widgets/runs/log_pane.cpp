@@ -100,6 +100,13 @@ LogPane::LogPane(QWidget* parent) : QWidget(parent) {
   connect(back, &QToolButton::clicked, this, [this] { search(true); });
   QScrollBar* const bar = text_->verticalScrollBar();
   connect(bar, &QScrollBar::valueChanged, this, &LogPane::note_scroll);
+  // Keys and the search move the view without that signal.
+  connect(
+      text_, &QPlainTextEdit::updateRequest, this,
+      [this, bar] {
+        if (bar->value() != value_) note_scroll();
+      },
+      Qt::QueuedConnection);
   // The view became larger or smaller, or a bar below it came: the end stays in view.
   connect(
       bar, &QScrollBar::rangeChanged, this,
@@ -120,7 +127,8 @@ void LogPane::note_scroll() {
   // A new size or new lines move the end away and change no value: whatever does is the user.
   if (is_adding_) return;
   const QScrollBar* const bar = text_->verticalScrollBar();
-  follows_ = bar->value() >= bar->maximum();
+  value_ = bar->value();
+  follows_ = value_ >= bar->maximum();
   end_button_->setEnabled(!follows_);
 }
 
@@ -145,6 +153,7 @@ void LogPane::add(const QStringList& lines) {
   const int n_gone = n_before + static_cast<int>(lines.size()) - text_->blockCount();
   if (!follows_) text_->verticalScrollBar()->setValue(std::max(0, at - n_gone));
   is_adding_ = false;
+  value_ = text_->verticalScrollBar()->value();
   if (follows_) return go_to_end();
   end_button_->setEnabled(true);
 }
@@ -153,6 +162,7 @@ void LogPane::go_to_end() {
   follows_ = true;
   QScrollBar* const bar = text_->verticalScrollBar();
   bar->setValue(bar->maximum());
+  value_ = bar->value();
   end_button_->setEnabled(false);
 }
 

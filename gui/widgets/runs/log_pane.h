@@ -42,6 +42,7 @@ class LogPane : public QWidget {
   void search(bool is_backward);
 
   bool follows_ = true, is_adding_ = false;
+  int value_ = 0;  ///< of the scroll bar, when it was looked at last
   QLineEdit* command_ = nullptr;
   QPlainTextEdit* text_ = nullptr;
   QWidget* search_ = nullptr;

@@ -438,7 +438,7 @@ TEST(LogPane, FollowsOnWhenALineIsLongOrTheWindowGetsAnotherSize) {
                  Qt::NoScrollPhase, false);
   QApplication::sendEvent(pane.findChild<QPlainTextEdit*>("log")->viewport(), &up);
   EXPECT_FALSE(pane.follows());
-  pane.resize(500, 240);
+  pane.resize(700, 130);
   pane.add({"later"});
   QApplication::processEvents();
   EXPECT_FALSE(pane.follows());
