@@ -4932,10 +4932,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>存放标签的列（或 JSON 键），可用列名或从 0 开始的列号。若写多列，如 a,b,c，则每列为 0 或 1：即多标签，每列是一个标签。</translation>
     </message>
     <message>
-        <source>Column (or JSON key) that holds the text, by name or by number from 0.</source>
-        <translation>存放文本的列（或 JSON 键），可用列名或从 0 开始的列号。</translation>
-    </message>
-    <message>
         <source>Column delimiter</source>
         <translation>列分隔符</translation>
     </message>
@@ -5798,6 +5794,62 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Self-contained checkpoints</source>
         <translation>自足的检查点</translation>
+    </message>
+    <message>
+        <source>A number for each name in dataset, with commas between them: 0.7,0.3. The data sets may then be of different forms. As many texts are taken, drawn by data_seed, as there are in these shares without taking one twice. Empty: all texts of all.</source>
+        <translation>为 dataset 中的每个名称给一个数，用逗号分隔：0.7,0.3。此时各数据集的格式可以不同。按 data_seed 抽取，在不重复取用的前提下按这些份额取尽可能多的文本。留空：取全部文本。</translation>
+    </message>
+    <message>
+        <source>A prompt that fills max_length leaves no room for its completion (causal-lm). leave_out: such rows are counted and left out. cut: the prompt loses its end, so that both get their share. Questions without room for their context are left out.</source>
+        <translation>提示占满 max_length 时，补全就没有空间（causal-lm）。leave_out：统计这些行并略去。cut：截去提示的末尾，使两者各得其份。没有空间容纳上下文的问题会被略去。</translation>
+    </message>
+    <message>
+        <source>Class weights</source>
+        <translation>类别权重</translation>
+    </message>
+    <message>
+        <source>Column (or JSON key) that holds the text, by name or by number from 0. Several, as in instruction,input, are joined, each on a line of its own.</source>
+        <translation>包含文本的列（或 JSON 键），按名称或从 0 起的编号。多个（如 instruction,input）会连接起来，各占一行。</translation>
+    </message>
+    <message>
+        <source>Evaluates this many texts at most, the first of the data; auto is all. Fewer take less time, and make the scores less sure.</source>
+        <translation>最多评估这么多文本，取数据的开头部分；auto 为全部。越少越快，但分数越不可靠。</translation>
+    </message>
+    <message>
+        <source>Names of labels or tags that are numbers in the data, with commas between them, in the order of the numbers from 0: O,B-PER,I-PER. auto takes those that stand in a Parquet or Arrow file, or in a dataset_info.json beside the data.</source>
+        <translation>数据中以数字表示的标签的名称，用逗号分隔，按从 0 起的数字顺序：O,B-PER,I-PER。auto 取 Parquet 或 Arrow 文件中、或数据旁 dataset_info.json 中的名称。</translation>
+    </message>
+    <message>
+        <source>Names of labels</source>
+        <translation>标签名称</translation>
+    </message>
+    <message>
+        <source>Prompts that are too long</source>
+        <translation>过长的提示</translation>
+    </message>
+    <message>
+        <source>Shares of several data sets</source>
+        <translation>多个数据集的份额</translation>
+    </message>
+    <message>
+        <source>Texts to evaluate</source>
+        <translation>评估的文本数</translation>
+    </message>
+    <message>
+        <source>Texts to train on</source>
+        <translation>训练的文本数</translation>
+    </message>
+    <message>
+        <source>Trains on this many texts at most, the first of the data; auto is all. A quick trial.</source>
+        <translation>最多用这么多文本训练，取数据的开头部分；auto 为全部。用于快速试验。</translation>
+    </message>
+    <message>
+        <source>What a text counts in the loss by its label (classification): auto makes rare labels count more, texts / (labels * texts of the label); or a number for each label, in their order, with commas between them; none: all count the same.</source>
+        <translation>文本按其标签在损失中的权重（分类）：auto 使罕见标签权重更大，即 文本数 /（标签数 * 该标签的文本数）；或按标签顺序为每个标签给一个数，用逗号分隔；none：全部相同。</translation>
+    </message>
+    <message>
+        <source>texts</source>
+        <translation>条文本</translation>
     </message>
 </context>
 <context>
