@@ -172,6 +172,8 @@ StorePlace find_store(const StorePlace& place, const std::vector<fs::path>& dire
 }
 
 std::optional<StorePlace> store_place_of(const fs::path& run) {
+  std::error_code error;  // a run that was killed at its start has no run.json yet
+  if (!fs::exists(run / "run.json", error) && !error) return std::nullopt;
   const auto record = JsonReader::of(
       read_record(run),
       {(run / "run.json").string(), "runs.store", "the run's checkpoints are not touched by that"});

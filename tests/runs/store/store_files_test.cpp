@@ -60,6 +60,8 @@ TEST_F(StoreFilesTest, RunJsonKeepsTheirPlace) {
   open_store(read, {drive});
   directory_.write("other/run.json", R"({"phase": "finished"})");
   EXPECT_FALSE(store_place_of(directory_ / "other"));
+  fs::create_directories(directory_ / "killed_at_its_start");
+  EXPECT_FALSE(store_place_of(directory_ / "killed_at_its_start"));
   for (const char* text :
        {R"({})", R"({"uuid": "x", "bytes": 1, "files": [{"path": "/a.states", "drive": "d"}]})",
         R"({"uuid": "0123456789abcdef0123456789abcdef", "bytes": 1, "files": []})",
