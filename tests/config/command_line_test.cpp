@@ -618,19 +618,16 @@ TEST_F(Presets, AModelOfTheHubSaysWhatToFetchAndWhereTo) {
   const std::string model = parse("train", {"--preset", "bert-large-classify-2080ti-11g"})
                                 .config.text("model_name_or_path");
   std::string message = usage_error([&] { find_model(model); }, Fault::data);
-  for (const char* part :
-       {"model 'bert-large-uncased' is not on this machine",
-        "hf download google-bert/bert-large-uncased config.json model.safetensors tokenizer.json "
-        "tokenizer_config.json --local-dir models/bert-large-uncased, then --model "
-        "models/bert-large-uncased",
-        "https://huggingface.co/google-bert/bert-large-uncased"})
+  for (const char* part : {"model 'bert-large-uncased' is not on this machine",
+                           "ferry fetch google-bert/bert-large-uncased",
+                           "https://huggingface.co/google-bert/bert-large-uncased"})
     EXPECT_CONTAINS(message, part);
 
   const auto models = directory_.path() / "models";
   setenv("FERRY_MODELS", models.c_str(), 1);
   for (const char* name : {"bert-large-uncased", "google-bert/bert-large-uncased"})
     EXPECT_CONTAINS(usage_error([&] { find_model(name); }, Fault::data),
-                    "--local-dir " + (models / "bert-large-uncased").string());
+                    "ferry fetch google-bert/bert-large-uncased");
   EXPECT_CONTAINS(usage_error([] { find_model("bert-large-uncase"); }, Fault::data),
                   "did you mean 'bert-large-uncased'?");
   for (const char* path : {"/no/bert-large-uncased", "mine/bert-large-uncased"}) {
@@ -654,7 +651,7 @@ TEST_F(Presets, ModelsAreFoundByDirectoryRunAndName) {
   std::string empty = directory_.path().string();
   EXPECT_CONTAINS(usage_error([&] { find_model(empty); }, Fault::data), "holds no config.json");
   EXPECT_CONTAINS(usage_error([] { find_model("no/such/model"); }, Fault::data), "FERRY_MODELS");
-  EXPECT_CONTAINS(usage_error([] { find_model("foo/bar"); }, Fault::data), "hf download foo/bar ");
+  EXPECT_CONTAINS(usage_error([] { find_model("foo/bar"); }, Fault::data), "ferry fetch foo/bar");
   EXPECT_CONTAINS(usage_error([] { find_model("all-MiniLM-L6"); }, Fault::data),
                   "did you mean 'all-MiniLM-L6-v2'?");
 }
@@ -664,7 +661,9 @@ TEST_F(Presets, AFamilyThatIsNotTrainedIsNamed) {
   for (const auto& [name, type] : {std::pair{"microsoft/deberta-v3-base", "deberta-v2"},
                                    {"answerdotai/ModernBERT-base", "modernbert"},
                                    {"google-t5/t5-small", "t5"},
-                                   {"mistralai/Mixtral-8x7B-v0.1", "mixtral"}}) {
+                                   {"mistralai/Mixtral-8x7B-v0.1", "mixtral"},
+                                   {"Qwen/Qwen3-30B-A3B", "qwen3_moe"},
+                                   {"openai/gpt-oss-20b", "gpt_oss"}}) {
     const std::string message = usage_error([&, name = name] { find_model(name); }, Fault::data);
     EXPECT_CONTAINS(message, "model_type " + std::string(type) + ", which is not trained");
     EXPECT_FALSE(contains(message, "did you mean")) << message;
@@ -685,12 +684,36 @@ TEST_F(Presets, ModelsThatHuggingFaceHasFetchedAreFound) {
   EXPECT_EQ(find_model("foo/bar"), named.parent_path());
   EXPECT_EQ(find_model("bert-base-cased"), only.parent_path());
   EXPECT_EQ(find_model("google-bert/bert-base-cased"), only.parent_path());
+  EXPECT_EQ(find_model("bar"), named.parent_path());  // the only one of that name
+  directory_.write("hub/models--other--bar/snapshots/1/config.json", "{}");
+  EXPECT_FALSE(locate_model("bar"));
+  const std::string commit(40, 'a');
+  const auto at_commit =
+      directory_.write("hub/models--foo--bar/snapshots/" + commit + "/config.json", "{}");
+  directory_.write("hub/models--foo--bar/refs/refs/pr/1", commit);
+  for (const std::string& revision : {commit, std::string("refs/pr/1")})
+    EXPECT_EQ(find_model("foo/bar@" + revision), at_commit.parent_path());
+  EXPECT_EQ(commit_of_snapshot(at_commit.parent_path()), commit);
+  EXPECT_FALSE(commit_of_snapshot(named.parent_path()));
+  EXPECT_FALSE(locate_model("foo/bar@v2"));
   std::filesystem::remove(hub / "models--foo--bar/refs/main");  // no telling which is meant
   EXPECT_CONTAINS(usage_error([] { find_model("foo/bar"); }, Fault::data), hub.string());
   unsetenv("HF_HUB_CACHE");
   setenv("HF_HOME", directory_.path().c_str(), 1);
   EXPECT_EQ(hub_cache_directory(), hub);
   unsetenv("HF_HOME");
+}
+
+TEST_F(Presets, NamesOfTheHubAreToldFromPaths) {
+  EXPECT_EQ(hub_model_of("foo/bar")->id, "foo/bar");
+  EXPECT_EQ(hub_model_of("foo/bar@refs/pr/1")->revision, "refs/pr/1");
+  EXPECT_EQ(hub_model_of("bert-large-uncased")->id, "google-bert/bert-large-uncased");
+  EXPECT_EQ(hub_model_of("qwen2.5-7b-instruct")->id, "Qwen/Qwen2.5-7B-Instruct");
+  directory_.write("here/x", "");
+  for (const std::string& path :
+       {(directory_.path() / "foo").string(), std::string("./foo/bar"), std::string("~/foo"),
+        std::string("a/b/c"), std::string("unknown-name"), std::string("foo/../bar")})
+    EXPECT_FALSE(hub_model_of(path)) << path;
 }
 
 TEST_F(Presets, AnUnfinishedRunNamesItsLastCheckpoint) {

