@@ -64,7 +64,8 @@ TEST_F(Doctor, ListsTheModelsAndWhereTheyAreLookedFor) {
     here.write(directory + "/config.json", R"({"model_type": ")" + family + "\"}");
   };
   add("mine/own-bert", "bert");
-  add("mine/lab/deep", "gpt2");
+  add("mine/lab/deep", "t5");
+  add("mine/decoder", "gpt2");
   here.write("mine/damaged/config.json", "{");
   add("models/local", "bert");
   add("hub/models--google-bert--bert-base-cased/snapshots/abc", "bert");
@@ -81,14 +82,16 @@ TEST_F(Doctor, ListsTheModelsAndWhereTheyAreLookedFor) {
   const std::string said = doctor({}, root + "/mine").out;
   for (const std::string& line :
        {"  $FERRY_MODELS (" + root +
-            "/mine): damaged (unreadable), lab/deep (gpt2: not trained by "
+            "/mine): damaged (unreadable), decoder, lab/deep (t5: not trained by "
             "this version), own-bert\n",
         std::string("  models/ here: models/local\n"),
         "  Hugging Face's cache (" + root + "/hub): google-bert/bert-base-cased\n"})
     EXPECT_TRUE(config::contains(said, line)) << line << "in:\n" << said;
   EXPECT_TRUE(config::contains(doctor({}, "").out, "  $FERRY_MODELS: not set\n"));
   const auto places = nlohmann::json::parse(doctor({"--json"}, root + "/mine").out)["models"];
-  EXPECT_EQ(places[0]["models"][2]["name"], "own-bert");
+  EXPECT_EQ(places[0]["models"][3]["name"], "own-bert");
+  EXPECT_EQ(places[0]["models"][1]["is_trained"], true);
+  EXPECT_EQ(places[0]["models"][2]["is_trained"], false);
   EXPECT_EQ(places[2]["models"][0]["model_type"], "bert");
 }
 

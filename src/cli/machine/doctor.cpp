@@ -6,14 +6,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/family.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/profile_tables.h"
 #include "src/config/models/models.h"
-#include "src/files/mapped_file.h"
+#include "src/files/hf/hf_config.h"
 #include "src/plan/nvme.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/service/machine/facts.h"
@@ -81,25 +81,35 @@ DoctorRequest parse_doctor(Arguments arguments) {
   return request;
 }
 
-/** The model's family, as far as its config.json tells; this version trains bert alone. */
-std::string family_of(const config::ModelPlace::Model& model) {
+struct FoundModel {
+  std::string family;      ///< "unreadable" where config.json cannot be read
+  bool is_trained = true;  ///< by this version
+};
+
+FoundModel look_at(const config::ModelPlace::Model& model) {
+  FoundModel found = {.family = "unreadable", .is_trained = false};
   try {
-    const std::filesystem::path file = model.directory / "config.json";
-    return JsonReader::parse(read_text_file(file), {file.string(), "model.open", ""})
-        .text("model_type", "no model_type");
+    const HfConfig hf = HfConfig::load(model.directory / "config.json");
+    found.family = hf.model_type.empty() ? "no model_type" : hf.model_type;
+    // A configuration can ask for what its family does not compute.
+    make_table(hf.fields(), {.head = family_of(hf.fields()).heads.front()});
+    found.is_trained = true;
   } catch (const Error&) {
-    return "unreadable";
   }
+  return found;
 }
 
 ordered_json json_of(const std::vector<config::ModelPlace>& places) {
   ordered_json all = ordered_json::array();
   for (const config::ModelPlace& place : places) {
     ordered_json models = ordered_json::array();
-    for (const auto& model : place.models)
+    for (const auto& model : place.models) {
+      const FoundModel found = look_at(model);
       models.push_back({{"name", model.name},
                         {"directory", model.directory.string()},
-                        {"model_type", family_of(model)}});
+                        {"model_type", found.family},
+                        {"is_trained", found.is_trained}});
+    }
     all.push_back({{"place", place.name}, {"path", place.path.string()}, {"models", models}});
   }
   return all;
@@ -110,11 +120,12 @@ std::string text_of(const config::ModelPlace& place) {
   constexpr size_t kShown = 20;
   std::vector<std::string> names;
   for (const auto& model : place.models) {
-    const std::string family = family_of(model);
-    names.push_back(family == "bert" ? model.name
-                    : family == "unreadable"
-                        ? fmt::format("{} (unreadable)", model.name)
-                        : fmt::format("{} ({}: not trained by this version)", model.name, family));
+    const FoundModel found = look_at(model);
+    names.push_back(
+        found.is_trained ? model.name
+        : found.family == "unreadable"
+            ? fmt::format("{} (unreadable)", model.name)
+            : fmt::format("{} ({}: not trained by this version)", model.name, found.family));
   }
   const size_t n_more = names.size() > kShown ? names.size() - kShown : 0;
   names.resize(names.size() - n_more);
