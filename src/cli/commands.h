@@ -16,6 +16,7 @@ int run_eval(Arguments arguments);
 int run_predict(Arguments arguments);
 int run_generate(Arguments arguments);
 int run_export(Arguments arguments);
+int run_fetch(Arguments arguments);
 int run_plan(Arguments arguments);
 int run_preview(Arguments arguments);
 int run_doctor(Arguments arguments);

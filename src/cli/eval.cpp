@@ -1,5 +1,6 @@
 // ferry eval: checks model and data, then becomes the trainer.
 
+#include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
 #include "src/service/texts/given_data.h"
@@ -9,6 +10,7 @@ namespace ferry::cli {
 int run_eval(Arguments arguments) {
   auto command = read_settings("eval", arguments);
   if (!command) return 0;
+  provide_inputs(command->config, service::ModelNeed::weights);
   config::find_model(command->config.text("model_name_or_path"));
   check_data_exists(command->config, "dataset");
   become_trainer("eval", arguments);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
+#include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
 
@@ -13,6 +14,7 @@ int run_export(Arguments arguments) {
   namespace fs = std::filesystem;
   auto command = read_settings("export", arguments);
   if (!command) return 0;
+  provide_inputs(command->config, service::ModelNeed::weights);
   config::find_model(command->config.text("model_name_or_path"));
   const fs::path output = command->config.text("output_dir");
   std::error_code error;

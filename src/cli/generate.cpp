@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
 #include "src/service/texts/given_data.h"
@@ -13,6 +14,7 @@ namespace ferry::cli {
 int run_generate(Arguments arguments) {
   auto command = read_settings("generate", arguments);
   if (!command) return 0;
+  provide_inputs(command->config, service::ModelNeed::weights);
   config::find_model(command->config.text("model_name_or_path"));
   const bool has_dataset = !command->config.text("dataset").empty();
   if (has_dataset && !command->words.empty())

@@ -15,7 +15,7 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 14> kCommands = {{
+  static constexpr std::array<Command, 15> kCommands = {{
       {"train", "fine-tune a model on texts, or train one from scratch", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
@@ -23,6 +23,7 @@ std::span<const Command> commands() {
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"preview", "show the texts of a training as the model will see them", run_preview},
+      {"fetch", "bring a model of the Hugging Face hub to this machine", run_fetch},
       {"runs", "look at runs, and pause, resume, save, sample or stop them", run_runs},
       {"presets", "list, show and copy settings that belong together", run_presets},
       {"doctor", "what this machine has and can do, and what is wrong with it", run_doctor},

@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/utf8.h"
+#include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/term/table.h"
 
@@ -206,6 +207,7 @@ void print_json(const Preview& preview) {
 int run_preview(Arguments arguments) {
   const auto command = read_settings("preview", arguments);
   if (!command) return 0;
+  provide_inputs(command->config, service::ModelNeed::tokens);
   const Preview preview =
       service::preview(command->config, {.n_samples = n_samples_of(*command), .tell = log_line});
   if (command->wants_json) {

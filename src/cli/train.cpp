@@ -7,6 +7,7 @@
 #include "src/base/data_output.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
 #include "src/runs/directory/run_directory.h"
@@ -48,6 +49,11 @@ int run_train(Arguments arguments) {
   if (!command) return 0;
   if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())
     log_line(fmt::format("ferry: {}", note));
+  if (command->config.text("resume_from_checkpoint").empty())
+    provide_inputs(
+        command->config,
+        command->wants_dry_run ? service::ModelNeed::tokens : service::ModelNeed::weights,
+        /*must_fit=*/true);
   service::check_patterns(command->config);
   if (command->wants_dry_run) {
     print_settings(*command);

@@ -9,6 +9,7 @@
 #include "src/data/read/dataset_files.h"
 #include "src/data/run_dataset.h"
 #include "src/files/hf/hf_directory.h"
+#include "src/files/hub/model_files.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
@@ -37,6 +38,12 @@ fs::path checkpoint_of(const config::Config& config) {
  * began with. Throws Error(data) where there is neither. */
 HfDirectory open_run_model(const config::Config& config) {
   const auto checkpoint = checkpoint_of(config);
+  if (checkpoint.empty() && !draws_weights(config)) {
+    // Of a hub's model only what is asked for is fetched before the training.
+    const auto here = config::find_model(config.text("model_name_or_path"));
+    if (config::commit_of_snapshot(here) && !hub::is_whole_model(here))
+      return HfDirectory::open(here, /*needs_weights=*/false);
+  }
   return checkpoint.empty() ? open_model(config) : HfDirectory::open_checkpoint(checkpoint);
 }
 

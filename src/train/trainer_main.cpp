@@ -441,6 +441,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
       {"identity", *job.identity.bits},
       {"plan", plan_json(job)},
       {"host_budget_bytes", host_budget_of(job.config, job.machine.plan)}};
+  if (const auto commit = config::commit_of_snapshot(job.model.directory.path()))
+    about["model_commit"] = *commit;
   if (!resumed)
     about["parent"] = job.model.directory.has_weights()
                           ? runs::parent_of(job.model.directory.path())

@@ -9,6 +9,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/cli/inputs.h"
 #include "src/cli/plan/plan_time.h"
 #include "src/cli/settings.h"
 #include "src/plan/nvme.h"
@@ -252,6 +253,9 @@ int run_plan(Arguments arguments) {
                     head.host_memory_bytes
                         ? fmt::format(" --host-memory {}", bytes_word(*head.host_memory_bytes))
                         : ""));
+  provide_inputs(command->config, command->config.text("dataset").empty()
+                                      ? service::ModelNeed::shape
+                                      : service::ModelNeed::tokens);
   const PlanAnswer answer = service::Planner().answer(command->config, {.tell = log_line});
   if (const auto file = answer.config.maybe_text("simulate"); file && !answer.refusal)
     write_trace(*file, answer);

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/data/example.h"
+#include "src/files/hub/dataset_choice.h"
 
 namespace ferry {
 namespace {
@@ -71,7 +72,10 @@ std::vector<std::string> matches_of(const std::string& pattern) {
 }  // namespace
 
 std::vector<stdfs::path> dataset_files(const std::string& name) {
-  if (exists(name)) return {name};
+  if (exists(name)) {
+    if (auto saved = hub::saved_dataset_files(name)) return std::move(*saved);
+    return {name};
+  }
   std::vector<stdfs::path> files;
   std::set<std::string> seen;
   const auto add = [&](const std::string& path) {
@@ -82,6 +86,11 @@ std::vector<stdfs::path> dataset_files(const std::string& name) {
     files.emplace_back(path);
   };
   for (const std::string& part : parts_of(name)) {
+    if (const auto of_hub = hub::parse_dataset_name(part)) {
+      for (const stdfs::path& path : hub::cached_dataset_files(*of_hub))
+        add(path.string());
+      continue;
+    }
     if (!is_pattern(part)) {
       add(part);
       continue;
@@ -104,8 +113,12 @@ std::string absolute_dataset(const std::string& name) {
   };
   if (exists(name)) return absolute(name);
   std::string all;
-  for (const std::string& part : parts_of(name))
-    all += (all.empty() ? "" : ",") + (is_pattern(part) ? absolute_pattern(part) : absolute(part));
+  for (const std::string& part : parts_of(name)) {
+    const auto of_hub = hub::parse_dataset_name(part);
+    all += (all.empty() ? "" : ",") + (of_hub             ? hub::with_commit(*of_hub).text()
+                                       : is_pattern(part) ? absolute_pattern(part)
+                                                          : absolute(part));
+  }
   return all.empty() ? absolute(name) : all;
 }
 

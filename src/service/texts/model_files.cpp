@@ -51,7 +51,12 @@ bool draws_weights(const config::Config& config) {
 }
 
 std::string name_of_model(const config::Config& config) {
-  if (!draws_weights(config)) return config.text("model_name_or_path");
+  if (!draws_weights(config)) {
+    // The commit of a hub's model is kept apart.
+    const std::string& name = config.text("model_name_or_path");
+    const size_t at = name.find('@');
+    return at != name.npos && hub::is_commit(name.substr(at + 1)) ? name.substr(0, at) : name;
+  }
   const std::filesystem::path path = config.text("config_name");
   const bool is_plain = path.filename() == "config.json" && path.has_parent_path();
   return is_plain ? path.parent_path().string() : path.string();

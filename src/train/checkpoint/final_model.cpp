@@ -29,9 +29,12 @@ namespace fs = std::filesystem;
 std::string stem_of(const fs::path& path) {
   fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
   std::string stem = name.stem().string();
+  // A data set of a hub is called by its name alone, not by its commit.
+  if (const size_t at = stem.find('@'); at != stem.npos && path.parent_path() != path.root_path())
+    stem.erase(at, stem.find(':', at) - at);
   // A pattern of files names no directory: it would be one for every command that takes it.
   std::ranges::replace_if(
-      stem, [](char c) { return std::string_view("*?[],\\").find(c) != std::string_view::npos; },
+      stem, [](char c) { return std::string_view("*?[]:,\\").find(c) != std::string_view::npos; },
       '_');
   return stem;
 }

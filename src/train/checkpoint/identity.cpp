@@ -9,6 +9,7 @@
 #include <span>
 
 #include "src/base/error.h"
+#include "src/config/models/models.h"
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
@@ -65,6 +66,9 @@ Identity identity_of(const Job& job) {
   identity[kEvalData] = fmt::format("{:016x}", data.eval.fingerprint());
   const std::string written = config_of_result(job.model, *data.task).json().dump();
   identity["config"] = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(written))));
+  // Where it began, however the hub's revision has moved since.
+  if (const auto commit = config::commit_of_snapshot(job.model.directory.path()))
+    identity["model_commit"] = *commit;
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
   identity["attention"] = name_of(model.attention);

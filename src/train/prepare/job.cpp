@@ -66,6 +66,18 @@ void check_rows(const TokenizedDataset& data, const Model& model) {
     check_rows(data.ids(sequence), model.tokenizer, model.table);
 }
 
+/** A name of a hub is kept with its commit: a run that is resumed begins with the same files,
+ * whatever the hub has by then. */
+void keep_commit(config::Config& config) {
+  const std::string& name = config.text("model_name_or_path");
+  const auto directory = name.empty() ? std::nullopt : config::locate_model(name);
+  const auto commit = directory ? config::commit_of_snapshot(*directory) : std::nullopt;
+  auto repo = commit ? config::hub_model_of(name) : std::nullopt;
+  if (!repo) return;
+  repo->revision = *commit;
+  config.choose("model_name_or_path", repo->text(), config.origin("model_name_or_path").where);
+}
+
 /** The model's tensors, with the task's head. */
 void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
@@ -222,6 +234,7 @@ void check_trained(const LoadReport& loaded, const Model& model) {
 Job prepare(config::Config config, const JobRequest& request) {
   const bool trains = request.purpose == Purpose::training;
   if (trains) make_paths_absolute(config);
+  if (trains && !request.checkpoint) keep_commit(config);
   HfDirectory directory = model_directory(config, request);
   if (trains) directory.check_copyable();  // into each checkpoint
   Tokenizer tokenizer = Tokenizer::open(directory.path());
