@@ -105,9 +105,11 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
   expect_off(config, "final_logit_softcapping");
   const int64_t D = gemma.head_dim, positions = gemma.max_position_embeddings;
   // Newer files have one for each type of layers; older ones name the full layers' alone.
-  const auto each = config.find("rope_parameters");
-  if (each && config.find("rope_scaling"))
-    each->fail("is there beside rope_scaling", "keep rope_parameters alone");
+  const auto each = config.find("rope_parameters"), older = config.find("rope_scaling");
+  if (older && older->find("type") && !older->find("rope_type"))
+    older->fail("names its scaling by type alone, which not every release of transformers reads",
+                "call it rope_type, if the model was made with it");
+  if (each && older) each->fail("is there beside rope_scaling", "keep rope_parameters alone");
   if (each && !each->find("full_attention") && !each->find("sliding_attention"))
     each->fail("has neither full_attention nor sliding_attention");
   if (each) gemma.rope = read_rope(config, each->find("full_attention"), D, positions, of_full);

@@ -60,7 +60,9 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   opt.hidden_dropout = read_dropout(config, "dropout", 0.1f);
   opt.attention_dropout = read_dropout(config, "attention_dropout", 0);
   pass_over(config, {"activation_dropout"});
-  opt.initializer_range = read_init_std(config, "init_std");
+  pass_over(config, {"init_std"});  // initializer_range comes before it
+  opt.initializer_range =
+      read_init_std(config, config.find("initializer_range") ? "initializer_range" : "init_std");
   opt.activation = read_activation(config, "activation_function", Activation::relu);
   expect_divides(config, "num_attention_heads", opt.num_attention_heads, "hidden_size",
                  opt.hidden_size);

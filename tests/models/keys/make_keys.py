@@ -20,7 +20,7 @@ ENCODER = dict(vocab_size=40, hidden_size=24, num_hidden_layers=2, num_attention
                layer_norm_eps=1e-6, hidden_act="gelu", hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3, classifier_dropout=0.25, initializer_range=0.05)
 DECODER = dict(vocab_size=40, hidden_size=24, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, intermediate_size=40, max_position_embeddings=36,
                rms_norm_eps=1e-5, hidden_act="silu", attention_dropout=0.2, tie_word_embeddings=False, initializer_range=0.05, rope_theta=5000.0, pad_token_id=None)
-GPT2 = dict(vocab_size=40, n_positions=36, n_embd=24, n_layer=2, n_head=3, n_inner=40, activation_function="gelu_new", resid_pdrop=0.2, embd_pdrop=0.3,
+GPT2 = dict(vocab_size=40, n_positions=36, n_embd=24, n_layer=2, n_head=3, n_inner=40, activation_function="gelu_new", resid_pdrop=0.2, embd_pdrop=0.2,
             attn_pdrop=0.1, layer_norm_epsilon=1e-4, initializer_range=0.05)
 BASES = {
     "bert": ENCODER | dict(pad_token_id=0),
