@@ -15,13 +15,13 @@
 namespace ferry {
 namespace {
 
-std::mutex mutex;
+std::mutex data_mutex;
 int data_fd = -1;
 
 }  // namespace
 
 void keep_output_for_data() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(data_mutex);
   std::fflush(stdout);
   data_fd = dup(STDOUT_FILENO);
   if (data_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
@@ -30,12 +30,12 @@ void keep_output_for_data() {
 }
 
 bool is_output_for_data() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(data_mutex);
   return data_fd >= 0;
 }
 
 void print_data(std::string_view line) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(data_mutex);
   if (data_fd < 0) return;
   const std::string text = std::string(line) + "\n";
   void (*before)(int) = std::signal(SIGPIPE, SIG_IGN);
