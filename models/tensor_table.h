@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/long_position.h"
 #include "src/base/dtype.h"
 
 namespace ferry {
@@ -248,10 +249,6 @@ constexpr bool is_language_model(HeadKind head) {
 constexpr bool has_token_logits(HeadKind head) {
   return head == HeadKind::token_classification || head == HeadKind::question_answering;
 }
-
-/** Set in the position of each token whose batch has a sequence of more than ModelTable::long_from
- * tokens: rotary positions have other frequencies there. */
-inline constexpr int32_t kLongPosition = 1 << 30;
 
 struct ModelTable {
   std::string family;           ///< "bert"

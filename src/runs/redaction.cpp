@@ -86,12 +86,15 @@ Redaction::Redaction(std::string home, const std::vector<std::string>& paths)
   std::ranges::sort(paths_, std::ranges::greater(), &std::string::size);
 }
 
+std::string Redaction::dots(const std::string& path) const {
+  const bool is_home = path.starts_with('~') || (!home_.empty() && path.starts_with(home_ + "/"));
+  return is_home ? "~/..." : "...";
+}
+
 std::string Redaction::shortened(const std::string& path) const {
   std::filesystem::path given(path);
   if (!given.has_filename()) given = given.parent_path();  // "runs/"
-  const bool is_home = path.starts_with('~') || (!home_.empty() && path.starts_with(home_ + "/"));
-  const std::string prefix = is_home ? "~/" : "";
-  return prefix + ".../" + given.filename().string();
+  return dots(path) + "/" + given.filename().string();
 }
 
 std::string Redaction::line(std::string line) const {
@@ -99,7 +102,7 @@ std::string Redaction::line(std::string line) const {
   for (const std::string& path : paths_)
     for (size_t at = 0; (at = line.find(path, at)) != line.npos;) {
       const bool goes_on = at + path.size() < line.size() && line[at + path.size()] == '/';
-      const std::string instead = goes_on ? "..." : shortened(path);
+      const std::string instead = goes_on ? dots(path) : shortened(path);
       line.replace(at, path.size(), instead);
       at += instead.size();
     }

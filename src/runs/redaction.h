@@ -24,6 +24,8 @@ class Redaction {
 
  private:
   std::string line(std::string line) const;
+  /** For the directories of a path: "...", at home "~/...". */
+  std::string dots(const std::string& path) const;
   std::string shortened(const std::string& path) const;
 
   std::string home_;

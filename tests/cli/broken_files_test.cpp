@@ -265,7 +265,6 @@ TEST_F(BrokenFiles, TextsAndRows) {
   vocabulary("");
   vocabulary("\n");
   vocabulary("[UNK]\n\xc3\x28\n");
-  vocabulary(kVocabulary + "hello\n");
   vocabulary(repeated("[", kDeep));
 }
 

@@ -47,6 +47,7 @@ std::vector<Case> cases() {
     if (its.name == "tied_llama") its.config["tie_word_embeddings"] = true;
     if (its.name == "gptj") its.config["rotary_dim"] = 4;
     if (its.name == "gemma2") its.config["head_dim"] = 8;
+    if (its.name == "gemma2") its.config["num_key_value_heads"] = 3;
     if (its.name == "gemma2") its.config["final_logit_softcapping"] = 3.0;
     if (its.name == "opt350") {
       its.config.erase("intermediate_size");

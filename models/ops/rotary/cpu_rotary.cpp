@@ -1,9 +1,9 @@
 // Rotary positions on the CPU.
 
+#include "models/long_position.h"
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
 #include "models/ops/rotary/rotary.h"
-#include "models/tensor_table.h"
 
 namespace ferry::ops::cpu {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/long_position.h"
 #include "models/ops/cuda/cuda_common.h"
 #include "models/ops/rotary/rotary.h"
-#include "models/tensor_table.h"
 
 namespace ferry::ops::cuda {
 namespace {

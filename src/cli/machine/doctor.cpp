@@ -91,8 +91,7 @@ FoundModel look_at(const config::ModelPlace::Model& model) {
   try {
     const HfConfig hf = HfConfig::load(model.directory / "config.json");
     found.family = hf.model_type.empty() ? "no model_type" : hf.model_type;
-    // A configuration can ask for what its family does not compute.
-    make_table(hf.fields(), {.head = family_of(hf.fields()).heads.front()});
+    family_of(hf.fields());
     found.is_trained = true;
   } catch (const Error&) {
   }

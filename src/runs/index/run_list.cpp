@@ -96,7 +96,7 @@ RunSummary summarise(const fs::path& run) {
   if (!fs::is_regular_file(metrics, error)) return summary;  // no step yet
   check_size(metrics);
   ShownLoss loss;
-  read_lines(metrics, 0, [&](std::string_view line, int64_t) {
+  ferry::read_lines(metrics, 0, [&](std::string_view line, int64_t) {
     nlohmann::ordered_json values;
     if (parse_json(line, values) || !values.is_object()) return true;  // it is being written
     if (const auto ms = values.find("step_ms"); ms != values.end() && ms->is_number())

@@ -47,6 +47,8 @@ class SteeredRun : public ::testing::Test {
     if (!socket.empty()) record["control_socket"] = socket;
     std::ofstream(run_ / "run.json") << record.dump();
   }
+  /** The path of the run's socket, where nobody listens now. */
+  fs::path own_socket() const { return runs::ControlServer(run_).path(); }
   /** All replies, as an event loop gets them: it sleeps until the descriptor is readable. */
   static std::map<int64_t, RunReply> replies(RunClient& client) {
     std::map<int64_t, RunReply> all;
@@ -157,12 +159,13 @@ TEST_F(SteeredRun, WithoutASocketTheReplySaysWhy) {
   write_record("finished", "");
   const int64_t over = client.stop(true);
   EXPECT_THAT(replies(client)[over].text, HasSubstr("does not run: it is finished"));
-  write_record("training", "/no/socket");
+  const std::string own = own_socket();
+  write_record("training", own);
   const int64_t gone = client.pause();
-  EXPECT_THAT(replies(client)[gone].text, HasSubstr("nobody listens at '/no/socket'"));
-  write_record("training", "/" + std::string(200, 'x'));
-  const int64_t too_long = client.pause();
-  EXPECT_THAT(replies(client)[too_long].text, HasSubstr("could not be used"));
+  EXPECT_THAT(replies(client)[gone].text, HasSubstr("nobody listens at '" + own + "'"));
+  write_record("training", "/no/socket");
+  const int64_t foreign = client.pause();
+  EXPECT_THAT(replies(client)[foreign].text, HasSubstr("is not the socket of this run"));
   std::ofstream(run_ / "run.json") << "{";
   const int64_t damaged = client.pause();
   EXPECT_EQ(replies(client)[damaged].outcome, Outcome::unheard);
@@ -189,12 +192,12 @@ class Liar {
 };
 
 TEST_F(SteeredRun, AnswersThatAreNoneAreSaidToBe) {
-  int n = 0;
+  const fs::path socket = own_socket();
   for (const std::string& says :
        {std::string("\n"), std::string("[]\n"), std::string("{\"done\": 1, \"text\": \"\"}\n"),
         std::string("{\"done\": true}\n"), std::string("no line end"), std::string(300'000, 'x'),
         std::string("{\"done\": true, \"text\": \"") + std::string(70'000, 'y')}) {
-    const fs::path socket = directory_ / fmt::format("liar{}", ++n);
+    fs::remove(socket);
     const Liar liar(socket, says);
     write_record("training", socket);
     RunClient client(run_);
