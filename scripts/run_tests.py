@@ -1,4 +1,4 @@
-"""The parts of the test suite, in order: format, main, isa, asan, tsan.
+"""The parts of the test suite, in order: format, main, isa, asan, tsan; with the full counts also fuzz and plain.
 
 Called by scripts/test. Once the arguments are read scripts/setup installs what is missing. Each part builds in its own
 directory through scripts/build and adds to one tally, which is read from what Meson and GoogleTest wrote, case by case.
@@ -411,8 +411,18 @@ def part_fuzz(tally, arguments):
             tally.failed.append('fuzz: scripts/fuzz says which reader failed, and keeps what it read')
 
 
+def part_plain(tally, arguments):
+    """The build that scripts/build makes by default, file by file, with the full counts only: units of many files hide what a
+    file forgets to include."""
+    if not arguments.long and 'plain' not in (arguments.only or []):
+        return
+    with Part(tally, 'plain'):
+        if build(tally, 'plain', 'build-plain', ['tests=false'], env={'FERRY_CPU': '1'}):
+            tally.passed += 1
+
+
 PARTS = {'format': part_format, 'main': part_main, 'isa': part_isa, 'asan': part_asan, 'tsan': part_tsan,
-         'fuzz': part_fuzz}
+         'fuzz': part_fuzz, 'plain': part_plain}
 
 
 def main():

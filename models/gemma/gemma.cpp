@@ -110,6 +110,8 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
     older->fail("names its scaling by type alone, which not every release of transformers reads",
                 "call it rope_type, if the model was made with it");
   if (each && older) each->fail("is there beside rope_scaling", "keep rope_parameters alone");
+  if (older && (older->find("full_attention") || older->find("sliding_attention")))
+    older->fail("has rotary positions for each type of layers", "call it rope_parameters");
   if (each && !each->find("full_attention") && !each->find("sliding_attention"))
     each->fail("has neither full_attention nor sliding_attention");
   if (each) gemma.rope = read_rope(config, each->find("full_attention"), D, positions, of_full);

@@ -1,8 +1,13 @@
 #pragma once
 // A setting of the optimizer, changed while the run goes on.
 
+#include <QString>
 #include <QWidget>
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "src/config/config.h"
 #include "src/service/runs/run_actions.h"

@@ -3,6 +3,7 @@
 // Browse. Its unit beside it, its default as placeholder, a dot and a reset button where it was
 // changed, the help as tool tip and What's This, its error below.
 
+#include <QLabel>
 #include <QPointer>
 #include <QWidget>
 
@@ -11,7 +12,6 @@
 class QAction;
 class QCheckBox;
 class QComboBox;
-class QLabel;
 class QLineEdit;
 class QToolButton;
 
