@@ -5040,8 +5040,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>跟踪文件</translation>
     </message>
     <message>
-        <source>Folder with one sub-folder of text files per label, or a .tsv, .csv, .json, .jsonl, .parquet, .arrow, .conll, .txt or .md file; or several files of one form: a pattern (&apos;data/*.jsonl&apos;), or names with commas between them.</source>
-        <translation>每个标签一个子文件夹（内含文本文件）的文件夹，或 .tsv、.csv、.json、.jsonl、.parquet、.arrow、.conll、.txt、.md 文件；也可以是多个同格式的文件：写成通配模式（&apos;data/*.jsonl&apos;）或用逗号分隔的文件名。</translation>
+        <source>Folder with one sub-folder of text files per label, or a .tsv, .csv, .json, .jsonl, .parquet, .arrow, .conll, .txt or .md file; or several files of one form: a pattern (&apos;data/*.jsonl&apos;), or names with commas between them; or a data set of the hub (ORGANISATION/NAME:CONFIG:SPLIT, the last two where it has several).</source>
+        <translation>每个标签一个子文件夹（内含文本文件）的文件夹，或 .tsv、.csv、.json、.jsonl、.parquet、.arrow、.conll、.txt、.md 文件；也可以是多个同格式的文件：写成通配模式（&apos;data/*.jsonl&apos;）或用逗号分隔的文件名；还可以是 Hub 上的数据集（ORGANISATION/NAME:CONFIG:SPLIT，后两部分可省略）。</translation>
     </message>
     <message>
         <source>For experiments: regions of device memory that hold one block&apos;s weights each. More hide transfers better and leave less memory for activations.</source>
@@ -5132,8 +5132,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>预热之后学习率如何变化。linear 和 cosine 最终降到零，适合微调；wsd 先保持不变，再在最后 lr_decay_steps 步下降，因此可以延长运行；inverse_sqrt 和 noam 没有终点。定义与 transformers 一致（noam、exponential 与 BMTrain 一致）。</translation>
     </message>
     <message>
-        <source>Hugging Face model directory, a run directory (its final/ is taken), or the name of a model that is on this machine, such as all-MiniLM-L6-v2.</source>
-        <translation>Hugging Face 模型目录、运行目录（取其中的 final/），或本机上某个模型的名称，例如 all-MiniLM-L6-v2。</translation>
+        <source>Hugging Face model directory, a run directory (its final/ is taken), or the name of a model of the hub (ORGANISATION/NAME or ORGANISATION/NAME@REVISION), which is fetched where it is not on this machine.</source>
+        <translation>Hugging Face 模型目录、运行目录（取其中的 final/），或 Hub 上模型的名称（ORGANISATION/NAME 或 ORGANISATION/NAME@REVISION）；本机没有时会自动下载。</translation>
     </message>
     <message>
         <source>Keep keys and values</source>

@@ -19,8 +19,9 @@
 // gone afterwards; --placement nvme puts all states there. --resident N: the first N blocks live on
 // the GPU, --states-on-gpu N: the states of N blocks after these, whatever the planner says.
 // --force on: where the planner refuses, the plan that takes least GPU memory runs all the same, on
-// the memory that is really there. Threads follow the affinity mask (taskset), the CPU kernels'
-// instructions FERRY_SIMD.
+// the memory that is really there. --device simulated: places, slots and queues as on a GPU, in
+// host memory; it shows that a plan runs, its times are a CPU's. Threads follow the affinity mask
+// (taskset), the CPU kernels' instructions FERRY_SIMD.
 
 #include <fmt/format.h>
 
@@ -308,7 +309,10 @@ int run(int argc, char** argv) {
   request.train_batch_size = number("batch");
   request.max_length = number("length");
   const std::map<std::string, bool> switches = {{"on", true}, {"off", false}};
-  const bool cuda = value_of<bool>(args, "device", {{"cuda", true}, {"cpu", false}});
+  enum class Kind { cuda, cpu, simulated };
+  const Kind kind = value_of<Kind>(
+      args, "device", {{"cuda", Kind::cuda}, {"cpu", Kind::cpu}, {"simulated", Kind::simulated}});
+  const bool cuda = kind == Kind::cuda;
   TableOptions options;
   options.compute = value_of<DType>(
       args, "dtype", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}});
@@ -327,7 +331,7 @@ int run(int argc, char** argv) {
   apply_param_options(trained, model);
 
   const int64_t context_bytes = cuda ? cuda_driver_used_bytes() : 0;
-  request.has_gpu = cuda;
+  request.has_gpu = kind != Kind::cpu;
   if (micro_batch_size > 0) request.micro_batch_size = micro_batch_size;
   RandomRows rows = args["lengths"].empty()
                         ? RandomRows::of_one_length(request.train_batch_size, request.max_length,
@@ -409,6 +413,8 @@ int run(int argc, char** argv) {
                 .intra_op_threads = static_cast<int>(n_threads)});
   SessionOptions session_options;
   session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  if (kind == Kind::simulated)
+    session_options.simulated = {.mode = SimulatedMode::threads, .poison = true};
   session_options.graphs = value_of(args, "graphs", switches);
   session_options.n_workers = n_workers > 0 ? static_cast<int>(n_workers) : n_usable_threads();
   session_options.loss = decoder ? LossKind::causal_lm : LossKind::cross_entropy;
@@ -452,6 +458,8 @@ int run(int argc, char** argv) {
       n_skipped += report.skipped ? 1 : 0;
     }
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
+    if (kind == Kind::simulated)  // it has what was reserved
+      driver_bytes_max = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
     swapped_bytes_max = std::max(swapped_bytes_max, process_status_bytes("VmSwap"));
   }
   session.executor().settle();

@@ -222,8 +222,9 @@ class KillLoop : public RunTest {
     EXPECT_TRUE(text_of(root_ / whole / "predictions.jsonl") ==
                 text_of(root_ / run / "predictions.jsonl"));
     EXPECT_EQ(warning_of(whole), warning_of(run));
-    if (const std::string told = best_told_by(run); !told.empty())
+    if (const std::string told = best_told_by(run); !told.empty()) {
       EXPECT_EQ(best_told_by(whole), told);
+    }
     EXPECT_EQ(nlohmann::json::parse(text_of(root_ / run / "run.json")).at("phase"), "finished");
     for (const auto& entry : fs::recursive_directory_iterator(root_ / run))
       for (const char* part : {".tmp", ".partial", ".old", ".left"})

@@ -156,17 +156,14 @@ TEST_F(DataPreviews, AFaultFurtherDownLeavesTheFirstTexts) {
     rows +=
         R"({"question": "old car", "context": "the red car", "answers": {"text": ["red"], "answer_start": [4]}})"
         "\n";
-  std::string long_question = "red";
-  for (int i = 0; i < 40; ++i)
-    long_question += " red";
-  rows += R"({"question": ")" + long_question +
-          R"(", "context": "the red car", "answers": {"text": ["red"], "answer_start": [4]}})"
+  rows += R"({"question": "old car", "context": "the red car", "answers": "red"})"
           "\n";
   const auto data = directory_.write("x.jsonl", rows);
   read(settings(data, {{"task", "qa"}}));
   ASSERT_TRUE(view_.preview());
   EXPECT_FALSE(view_.preview()->is_of_all);
-  EXPECT_TRUE(text_of("preview_error").contains("the question"));
+  EXPECT_TRUE(text_of("preview_error").contains("x.jsonl:301"))
+      << text_of("preview_error").toStdString();
   EXPECT_FALSE(find<QTabWidget>("preview_tabs")->isTabEnabled(2));
 }
 
