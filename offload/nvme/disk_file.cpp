@@ -127,8 +127,8 @@ void DiskFile::open() {
   if (!fs::is_directory(directory, error))
     refuse(Fault::usage, directory, "is no directory",
            "make it first, or connect and mount its drive");
-  fd_ = UniqueFd(::open(
-      file_.c_str(), kFlags | link_flags(file_) | (use_ == Use::reading ? O_RDONLY : O_RDWR)));
+  fd_ = UniqueFd(::open(file_.c_str(),
+                        kFlags | link_flags(file_) | (use_ == Use::reading ? O_RDONLY : O_RDWR)));
   const int code = fd_ ? 0 : errno;
   if (code == ENOENT && use_ == Use::making) {
     check_file_system(directory);
