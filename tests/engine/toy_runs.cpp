@@ -380,6 +380,8 @@ ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBa
               {"max_position_embeddings", 64},
               {"initializer_range", 0.05}};
   if (model_type == "electra") config["embedding_size"] = 32;
+  if (model_type == "mistral" || model_type.starts_with("qwen") || model_type == "gemma")
+    config["num_key_value_heads"] = 4;  // their classes have more where it is absent
   if (model_type == "qwen3" || model_type.starts_with("gemma")) config["head_dim"] = 16;
   if (model_type == "mistral" || model_type.starts_with("gemma")) config["sliding_window"] = 7;
   if (model_type == "gemma") config.erase("sliding_window");

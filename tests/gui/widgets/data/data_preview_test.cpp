@@ -150,21 +150,24 @@ TEST_F(DataPreviews, FaultsAreSaidInline) {
   EXPECT_FALSE(find<QLabel>("preview_error")->isVisibleTo(&view_));
 }
 
-TEST_F(DataPreviews, AFaultFurtherDownLeavesTheFirstTexts) {
+TEST_F(DataPreviews, AQuestionThatIsTooLongIsLeftOut) {
   std::string rows;
   for (int i = 0; i < 300; ++i)
     rows +=
         R"({"question": "old car", "context": "the red car", "answers": {"text": ["red"], "answer_start": [4]}})"
         "\n";
-  rows += R"({"question": "old car", "context": "the red car", "answers": "red"})"
+  std::string long_question = "red";
+  for (int i = 0; i < 40; ++i)
+    long_question += " red";
+  rows += R"({"question": ")" + long_question +
+          R"(", "context": "the red car", "answers": {"text": ["red"], "answer_start": [4]}})"
           "\n";
   const auto data = directory_.write("x.jsonl", rows);
   read(settings(data, {{"task", "qa"}}));
   ASSERT_TRUE(view_.preview());
-  EXPECT_FALSE(view_.preview()->is_of_all);
-  EXPECT_TRUE(text_of("preview_error").contains("x.jsonl:301"))
-      << text_of("preview_error").toStdString();
-  EXPECT_FALSE(find<QTabWidget>("preview_tabs")->isTabEnabled(2));
+  EXPECT_TRUE(view_.preview()->is_of_all);
+  EXPECT_FALSE(find<QLabel>("preview_error")->isVisibleTo(&view_));
+  EXPECT_TRUE(find<QTabWidget>("preview_tabs")->isTabEnabled(2));
 }
 
 TEST_F(DataPreviews, OtherSettingsAreNoNewQuestionAndTheLatestWins) {
