@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-RECENT_COMMITS = 40
+RECENT_COMMITS = 8
 
 
 def include_flags(build):

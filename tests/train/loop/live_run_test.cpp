@@ -58,7 +58,7 @@ TEST_F(LiveRun, StoppedBySignalItSavesAndGoesOn) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string run = "signal" + std::to_string(signal);
     const pid_t child = start(new_run(run, {"--save-steps=1000"}));
-    wait_for_line(run, 3);
+    wait_for_line(run, 1);
     ::kill(child, signal);
     const Outcome stopped = wait_for(child);
     ASSERT_EQ(stopped.code(), 130) << stopped.err;
