@@ -347,9 +347,6 @@ TEST_F(Program, DamagedModels) {
   config["intermediate_size"] = 128;
   write("shape/config.json", config.dump());
   expect_fault(train("shape"), 4, {"intermediate.dense", "[64, 32]", "[128, 32]"});
-  damaged("vocabulary");
-  write("vocabulary/vocab.txt", text_of(root_ / "model/vocab.txt") + "more\nwords\n");
-  expect_fault(train("vocabulary"), 4, {"tokens", "tokenizer"});
   config["intermediate_size"] = 64;
   config["model_type"] = "gpt9";
   damaged("family");
@@ -423,8 +420,9 @@ TEST_F(Program, PredictsPairs) {
   EXPECT_EQ(first["text_pair"], "a blue car");
   EXPECT_EQ(std::count(two.out.begin(), two.out.end(), '\n'), 2);
   write("pairs.txt", "a red car\ta blue car\n");
-  EXPECT_EQ(predict("--json --pairs <pairs.txt").out.substr(0, two.out.find('\n')),
-            two.out.substr(0, two.out.find('\n')));
+  const auto one = nlohmann::json::parse(predict("--json --pairs <pairs.txt").out);
+  EXPECT_EQ(one["text_pair"], first["text_pair"]);
+  EXPECT_EQ(one["labels"], first["labels"]);
   expect_fault(predict("'a red car' 'a blue car'"), 2,
                {"was trained on pairs of texts", "give pairs: --pairs"});
   expect_fault(predict("--pairs 'a red car' 'a blue car' 'a b'"), 2, {"3 texts are given"});

@@ -119,6 +119,8 @@ TEST_F(BestKept, KilledBesideItsModelTheRunIsFinished) {
   const auto diverging = [](const std::string& run) {
     return new_run(run, {"--lr=1", "--lr-scheduler-type=constant", "--max-grad-norm=0"});
   };
+  for (const char* earlier : {"whole", "killed"})
+    fs::remove_all(root_ / earlier);
   ASSERT_EQ(ferry(diverging("whole")).code(), 0) << text_of(root_ / "err");
   const auto about = [](const std::string& run) {
     return nlohmann::json::parse(text_of(root_ / run / "run.json"));
