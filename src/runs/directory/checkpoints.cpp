@@ -57,6 +57,12 @@ std::vector<Checkpoint> complete_checkpoints(const fs::path& run) {
   return found;
 }
 
+std::optional<Checkpoint> find_checkpoint(const fs::path& run, int64_t step) {
+  const auto all = complete_checkpoints(run);
+  const auto found = std::ranges::find(all, step, &Checkpoint::step);
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
 ResumePoint find_resume_point(const fs::path& given) {
   const fs::path path = given.has_filename() ? given : given.parent_path();
   std::error_code error;

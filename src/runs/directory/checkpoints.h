@@ -21,6 +21,9 @@ struct Checkpoint {
 /** Complete ones, oldest first. What a killed process left half-written is not among them. */
 std::vector<Checkpoint> complete_checkpoints(const std::filesystem::path& run);
 
+/** The complete one of a step; nothing where the run has none. */
+std::optional<Checkpoint> find_checkpoint(const std::filesystem::path& run, int64_t step);
+
 /** The place that `resume_from_checkpoint` names: a run directory (its last complete checkpoint),
  * or one checkpoint-N. */
 struct ResumePoint {

@@ -17,8 +17,7 @@ namespace {
 
 /** A run that goes on from its last step on a drive may have no checkpoint of it. */
 bool is_saved(int64_t step, const std::filesystem::path& run) {
-  const auto all = runs::complete_checkpoints(run);
-  return step == 0 || std::ranges::find(all, step, &runs::Checkpoint::step) != all.end();
+  return step == 0 || runs::find_checkpoint(run, step);
 }
 
 }  // namespace

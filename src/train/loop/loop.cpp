@@ -161,12 +161,6 @@ void end_after_max_time(Job& job,
   job.steps.total = n_steps;
 }
 
-std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run, int64_t step) {
-  const auto all = runs::complete_checkpoints(run);
-  const auto found = std::ranges::find(all, step, &runs::Checkpoint::step);
-  return found == all.end() ? std::nullopt : std::optional(*found);
-}
-
 /** `ranking`: steps of evaluations, the best first; the session is as after `n_steps`. */
 std::optional<BestOutcome> find_best(const std::filesystem::path& run,
                                      const std::vector<int64_t>& ranking,
@@ -174,7 +168,7 @@ std::optional<BestOutcome> find_best(const std::filesystem::path& run,
   for (const int64_t step : ranking) {
     BestOutcome best = {.best_step = ranking.front(), .step = step, .checkpoint = {}};
     if (step == n_steps) return best;
-    best.checkpoint = find_checkpoint(run, step);
+    best.checkpoint = runs::find_checkpoint(run, step);
     if (best.checkpoint) return best;
   }
   return std::nullopt;
@@ -261,7 +255,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
           sampling.write_all();
         },
         run);
-  result.is_saved = find_checkpoint(run.path(), session.n_steps()).has_value();
+  result.is_saved = runs::find_checkpoint(run.path(), session.n_steps()).has_value();
   if (!result.is_interrupted) control.return_to_gpu();  // the model is read from there
   result.evaluation = evaluating.take_last();
   result.losses = metrics.losses();
