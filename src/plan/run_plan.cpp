@@ -144,11 +144,14 @@ DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
   return machine.compute_capability >= kBf16_capability ? DType::bf16 : DType::f16;
 }
 
+std::optional<DType> dtype_named(std::string_view name) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    if (name == name_of(type)) return type;
+  return std::nullopt;
+}
+
 DType choose_final_dtype(const config::Config& config, DType compute) {
-  const std::string& wish = config.text("final_dtype");
-  if (wish == "fp32") return DType::f32;
-  if (wish == "fp16") return DType::f16;
-  return wish == "bf16" ? DType::bf16 : compute;
+  return dtype_named(config.text("final_dtype")).value_or(compute);
 }
 
 simd::StateType choose_states(const config::Config& config) {

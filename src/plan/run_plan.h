@@ -56,6 +56,9 @@ int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine
  * without it. */
 DType choose_dtype(const config::Config& config, const PlanMachine& machine);
 
+/** The type that an option names: "fp32", "fp16" or "bf16"; nothing for "auto". */
+std::optional<DType> dtype_named(std::string_view name);
+
 /** The type of the trained model's weights as they are written, of a run that computes in
  * `compute`. */
 DType choose_final_dtype(const config::Config& config, DType compute);

@@ -260,9 +260,9 @@ std::string settle_finished(const std::filesystem::path& run) {
 }
 
 int say_finished(const runs::ResumePoint& finished) {
-  tell_event("end", {{"exit_code", 0},
-                     {"exit_reason", "finished"},
-                     {"model", (finished.run / "final").string()}});
+  tell_event(
+      "end",
+      {{"exit_code", 0}, {"exit_reason", kFinished}, {"model", (finished.run / "final").string()}});
   print("the run is finished\n");
   if (const std::string warning = settle_finished(finished.run); !warning.empty())
     print(fmt::format("warning: {}\n", warning));
@@ -582,9 +582,8 @@ int run_generate(config::CommandLine command) {
 
 int run_export(const config::CommandLine& command) {
   const std::filesystem::path to = command.config.text("output_dir");
-  const std::string& dtype = command.config.text("dtype");
   export_model(config::find_model(command.config.text("model_name_or_path")), to,
-               dtype == "auto" ? std::nullopt : std::optional(dtype_named(dtype)),
+               dtype_named(command.config.text("dtype")),
                nvme_settings(command.config).directories);
   ferry::print(command.wants_json ? nlohmann::ordered_json{{"model", to.string()}}.dump() + "\n"
                                   : fmt::format("{}\n", to.string()));

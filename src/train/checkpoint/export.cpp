@@ -13,6 +13,7 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
+#include "src/plan/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/pin_record.h"
 
@@ -139,12 +140,6 @@ void write_copy(const HfDirectory& model,
 }
 
 }  // namespace
-
-DType dtype_named(std::string_view name) {
-  for (const DType type : {DType::f16, DType::bf16})
-    if (name == name_of(type)) return type;
-  return DType::f32;
-}
 
 void export_model(const fs::path& from,
                   const fs::path& to,

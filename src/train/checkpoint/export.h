@@ -4,15 +4,11 @@
 
 #include <filesystem>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "src/base/dtype.h"
 
 namespace ferry {
-
-/** "bf16" and "fp16", as the option dtype names types; all else is fp32. */
-DType dtype_named(std::string_view name);
 
 /** `dtype`: of the weights; nothing: of a checkpoint the type that its run computes in, of other
  * models as they are. `directories`: of drives (nvme_path), where the states of a run's
