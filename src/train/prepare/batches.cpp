@@ -40,8 +40,8 @@ HostBatch Collator::collate(const TokenizedDataset& from,
                    .labels = labels_of(batch)};
   if (!data_.class_weights.empty()) {
     double sum = 0;
-    for (const int32_t label : batch.labels)
-      sum += static_cast<double>(data_.class_weights[static_cast<size_t>(label)]);
+    for (const int32_t label : batch.labels)  // below 0: none
+      if (label >= 0) sum += static_cast<double>(data_.class_weights[static_cast<size_t>(label)]);
     out.label_weight = sum;
   }
   if (data_.task->loss() == LossKind::masked_lm) out.label_rows = batch.label_rows;
