@@ -82,12 +82,12 @@ DoctorRequest parse_doctor(Arguments arguments) {
 }
 
 struct FoundModel {
-  std::string family;      ///< "unreadable" where config.json cannot be read
-  bool is_trained = true;  ///< by this version
+  std::string family = "unreadable";  ///< where config.json cannot be read
+  bool is_trained = false;            ///< by this version
 };
 
 FoundModel look_at(const config::ModelPlace::Model& model) {
-  FoundModel found = {.family = "unreadable", .is_trained = false};
+  FoundModel found;
   try {
     const HfConfig hf = HfConfig::load(model.directory / "config.json");
     found.family = hf.model_type.empty() ? "no model_type" : hf.model_type;

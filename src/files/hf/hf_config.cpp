@@ -82,8 +82,7 @@ void HfConfig::read_labels() {
   if (!labels->is_object()) labels->refuse("an object of names by number");
   constexpr size_t kLabels_max = size_t{1} << 18;
   if (const size_t n = labels->value().size(); n > kLabels_max)
-    labels->fail(fmt::format("has {} names, expected at most {}", n, kLabels_max),
-                 "is it the config.json of a transformer model?");
+    labels->fail(fmt::format("has {} names, expected at most {}", n, kLabels_max), kHint);
   const auto names = labels->fields();
   id2label.resize(names.size());
   std::vector<bool> seen(names.size());

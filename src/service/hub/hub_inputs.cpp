@@ -35,6 +35,10 @@ hub::DatasetName dataset_of(const std::string& name) {
               "expected ORGANISATION/NAME, with :CONFIG and :SPLIT where it has several");
 }
 
+void tell(const hub::Talk& talk, const std::string& text) {
+  if (talk.tell) talk.tell(text);
+}
+
 /** A name that may be a path that is misspelt: says that nothing here is called so, too. */
 Error not_here_either(const std::string& name, const Error& error) {
   std::string what = error.what();
@@ -68,7 +72,7 @@ void provide_datasets(const std::string& list, const hub::Talk& talk) {
       throw not_here_either(part, error);
     }
     dataset.look();
-    if (talk.tell) talk.tell(fmt::format("fetching {}: {}", part, dataset.summary()));
+    tell(talk, fmt::format("fetching {}: {}", part, dataset.summary()));
     dataset.fetch();
   }
 }
@@ -101,10 +105,6 @@ void check_fits(const config::Config& config, const hub::Talk& talk) {
   const PlanAnswer answer =
       Planner().answer(config, {.reads_data = true, .looks_for_gains = false, .tell = talk.tell});
   if (answer.refusal) throw Error(*answer.refusal);
-}
-
-void tell(const hub::Talk& talk, const std::string& text) {
-  if (talk.tell) talk.tell(text);
 }
 
 }  // namespace
