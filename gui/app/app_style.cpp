@@ -37,7 +37,7 @@ void AppStyle::drawPrimitive(PrimitiveElement element,
   QProxyStyle::drawPrimitive(element, option, painter, widget);
   const bool is_button = element == PE_PanelButtonCommand || element == PE_PanelButtonTool;
   if (is_button && option->state & State_On) {
-    // Fusion only darkens what is switched on, which nobody sees on dark grounds.
+    // Fusion only darkens a button that is switched on. Nobody sees that on dark grounds.
     const QColor colour = option->palette.color(QPalette::Link);
     QColor ground = colour;
     ground.setAlphaF(0.18F);

@@ -83,7 +83,7 @@ MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
           [this, load] { load->setText(load_in_words(host_load_.load())); });
   const QVariant geometry = settings_.value("window/geometry");
   const bool is_restored = geometry.isValid() && restoreGeometry(geometry.toByteArray());
-  // The screen may be smaller than usual, and smaller than that of the last time.
+  // The screen may be smaller than the window was when it was last closed.
   resize((is_restored ? size() : kFirstSize).boundedTo(room_on_screen()));
   connect(&settings_, &AppSettings::changed, this, [this, shown = settings_.theme()]() mutable {
     // Pages keep many settings: only another theme is worth painting all of the app anew.

@@ -57,7 +57,7 @@ class MainWindow : public QMainWindow {
   /** The plan of the new run, on the machine that was chosen for it. */
   void show_plan(PlanView& plan);
   void say(const QString& text);
-  /** What stays undone while no app is open, a sentence each; empty: nothing. */
+  /** Sentences on the work that nobody does while no app is open; empty: there is none. */
   QStringList left_behind();
   void ask_to_leave(const QStringList& left);
   void zoom(int percent);

@@ -13,8 +13,8 @@ QPalette dark_palette();
 /** Sets the application's palette; Theme::system takes the desktop's. */
 void apply_theme(Theme theme);
 
-/** The size of all text, in percent of the system's: of widgets that are there, and of those that
- * come. */
+/** Sets the size of all text, in percent of the system's text size. Widgets that are there and
+ * widgets that come later have it. */
 void apply_zoom(int percent);
 
 /** The contrast of two colours as WCAG 2.1 defines it: 1 to 21. */

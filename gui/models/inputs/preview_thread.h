@@ -15,7 +15,8 @@ namespace ferry::gui {
 
 struct PreviewOutcome {
   std::optional<service::Preview> preview;
-  /** Of the same texts before they are cut, as far as the model takes them; where some are cut. */
+  /** Numbers of the same texts before they are cut, up to the model's own limit; nullopt where no
+   * text is cut. */
   std::optional<service::PreviewNumbers> uncut;
   int64_t uncut_max_length = 0;  ///< at which those are cut
   std::optional<Error> error;    ///< may stand beside the first samples: what is wrong further down

@@ -54,7 +54,8 @@ struct ModelOffers {
   // behind it. Empty: none is known.
   QString fetched, fetch_command;
 };
-/** The model of a directory, wherever it lies; nullopt: none, or not one for what is to be done. */
+/** The model in a directory; nullopt: the directory has no model, or its model does not do `kind`.
+ */
 std::optional<ModelOffer> offer_of(StartKind kind, const std::filesystem::path& directory);
 /** Models on this machine for what is to be done; of presets those that were made for no more than
  * this machine. */

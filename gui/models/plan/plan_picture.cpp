@@ -176,7 +176,7 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     // Every bar has its true share of its limit, also a disk's that is hardly used.
     bar.scale = 1.04 * std::max({bar.total(), least_scale, bar.limit, 1.0});
   };
-  // What was given is the limit also where it is less than the driver or the process takes.
+  // The amount that the user gave is the limit, even if the driver or the process takes more.
   const auto limit_of = [&](const char* key, int64_t limit_bytes) {
     return std::min(answer.config.maybe_integer(key).value_or(limit_bytes), limit_bytes);
   };

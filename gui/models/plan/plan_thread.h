@@ -36,7 +36,7 @@ class PlanThread : public QObject {
   explicit PlanThread(QObject* parent = nullptr);
 
   void ask(const config::Config& config);
-  /** What was asked is not wanted any more. */
+  /** Nobody waits for the last question any more. */
   void forget();
   /** A question was asked whose last answer has not come. */
   bool is_waiting() const { return is_waiting_; }

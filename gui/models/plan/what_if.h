@@ -1,6 +1,6 @@
 #pragma once
-// What a new run is planned with: on this machine its own settings; on a card that is not here also
-// amounts that are tried in the plan alone. A look at another card never changes the run.
+// The settings that a new run is planned with. On this machine they are the settings of the run. On
+// a card that is not here, some amounts are tried in the plan alone and never change the run.
 //
 //   what_if.set_run(settings);
 //   what_if.set_machine("3090-24g");
@@ -25,7 +25,7 @@ class WhatIf {
   bool is_elsewhere() const { return machine_ != QLatin1String("auto"); }
   /** Tries a setting in the plan of another machine, in place of the one before. */
   void change(const QString& key, const QString& value);
-  /** What was tried, in the order of the first tries. */
+  /** Keys and values that were tried, in the order of the first tries. */
   const std::vector<std::pair<QString, QString>>& changes() const { return changes_; }
 
   // The run's settings as the planner takes them; values that are none are left out.

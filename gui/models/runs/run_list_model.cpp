@@ -225,7 +225,7 @@ void RunListModel::note_start(const fs::path& run) {
   if (look_at(started)) tell_change(row);
 }
 
-/** Of what came between two turns: details and buttons follow at once, as after a turn. */
+/** Tells of a change between two turns. Details and buttons follow at once, as after a turn. */
 void RunListModel::tell_change(int row) {
   emit dataChanged(index(row, 0), index(row, kColumns - 1));
   emit looked();

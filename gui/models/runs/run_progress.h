@@ -21,7 +21,7 @@ struct RunProgress {
   std::optional<double> tokens_per_second, loss;
 
   double share() const;
-  /** Of all epochs, 0 to 1: what "epoch 1.5 of 3" says. */
+  /** The share of all epochs that is done, from 0 to 1; 0.5 at "epoch 1.5 of 3". */
   double epoch_share() const;
 };
 /** Steps of this session after which the time left is told. */
@@ -38,7 +38,7 @@ struct HostRoom {
 /** This machine's. */
 HostRoom read_host_room();
 
-/** It trains on a GPU, by what it measured or promised. */
+/** True where the run trains on a GPU, as its metrics or its promise show. */
 bool uses_gpu(const nlohmann::ordered_json& record, const service::MetricsReader& metrics);
 
 /** Bytes of host memory that the run held at its last step. */

@@ -495,7 +495,8 @@ void ExportPage::show_result(const Written& written) {
          static_cast<int>(written.n_files))
           .arg(path_text(exported_), bytes_text(written.n_bytes)));
   result_->show();
-  // The folder stays: what is below tells how to load it, and a second click writes no second copy.
+  // The name of the folder stays, since the text below tells how to load that folder. A second
+  // click then writes no second copy.
   open_button_->setDefault(true);
   open_button_->setFocus();
   update_buttons();

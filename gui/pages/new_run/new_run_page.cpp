@@ -312,7 +312,8 @@ void NewRunPage::connect_launcher() {
 void NewRunPage::store() {
   QVariantMap kept;
   const QMap<QString, QString> texts = settings_.texts();
-  // Another app may have kept its own meanwhile: what nobody changed here is not written over it.
+  // Another app may have stored a draft meanwhile. A draft that nobody changed here must not
+  // replace that one.
   if (texts == stored_texts_) return;
   stored_texts_ = texts;
   for (auto it = texts.begin(); it != texts.end(); ++it)

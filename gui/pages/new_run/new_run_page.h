@@ -75,7 +75,7 @@ class NewRunPage : public Page {
   /** The settings in force, as `ferry train` and `ferry plan` would have them: after a change, and
    * only where all are in order. */
   void settings_changed(const ferry::config::Config& settings);
-  /** They do not make a run yet, and what is missing. */
+  /** The settings do not make a run yet; `why` says which setting is missing. */
   void unsettled(const QString& why);
   /** Those that are values by themselves, while something else is still missing or wrong. */
   void draft_changed(const ferry::config::Config& settings);
@@ -107,7 +107,7 @@ class NewRunPage : public Page {
   void settle();
   void ask_found();
   void take_found(const Found& found);
-  /** Fields that name columns offer those of the data. */
+  /** Fields that name columns offer the columns of the data. */
   void suggest_columns();
   void ask_models();
   void check_training();
