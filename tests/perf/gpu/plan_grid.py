@@ -9,7 +9,7 @@ predicted and measured step time, peak bytes of GPU (as the driver counts) and h
 15, 5 and 5 percent, and no run that was said to fit may run out of memory. Then the other side: the
 least plan of some shapes runs on all of the memory and its peak is taken; a few percent below that
 the planner must refuse, and the peak must be more than what was refused. --smoke tries this program
-out on the simulated device: one small case of each kind; times are told and not judged.
+out on the simulated device: one small case of each kind; only "refused or not" is judged.
 """
 import argparse
 import json
@@ -110,9 +110,10 @@ def main():
             print(f"{name} | {said}: {err[-160:]}", flush=True)
             continue
         said, was = lines[0]["promised"], lines[1]
-        pairs = [(said["step_ms"], was["step_ms"], 1, float("inf") if args.smoke else 15),
-                 (said["gpu_bytes"], was["driver_bytes_max"], 2 ** 30, 5),
-                 (said["host_bytes"], was["host_bytes_max"], 2 ** 30, 5)]
+        time_bar, bytes_bar = (float("inf"),) * 2 if args.smoke else (15, 5)
+        pairs = [(said["step_ms"], was["step_ms"], 1, time_bar),
+                 (said["gpu_bytes"], was["driver_bytes_max"], 2 ** 30, bytes_bar),
+                 (said["host_bytes"], was["host_bytes_max"], 2 ** 30, bytes_bar)]
         text = [f"{p / unit:.1f} {w / unit:.1f} {100 * (p / w - 1):+.0f} %{'' if abs(p / w - 1) * 100 <= bar else ' !'}"
                 for p, w, unit, bar in pairs]
         met += all(abs(p / w - 1) * 100 <= bar for p, w, _, bar in pairs)
