@@ -21,11 +21,7 @@ namespace ferry::cli {
 namespace {
 
 void print_settings(const config::CommandLine& command) {
-  if (!command.wants_json) {
-    print(
-        command.config.to_toml(/*with_origins=*/true));  // at once: what is wrong is said after it
-    return;
-  }
+  if (!command.wants_json) return print(command.config.to_toml(/*with_origins=*/true));
   nlohmann::ordered_json settings;
   for (const config::Option& option : config::option_table())
     settings[std::string(option.key)] = {{"value", json_of(command.config.value(option.key))},
@@ -56,8 +52,11 @@ int run_train(Arguments arguments) {
         /*must_fit=*/true);
   service::check_patterns(command->config);
   if (command->wants_dry_run) {
-    print_settings(*command);
+    // For people at once: what is wrong is said after them. Programs get one object, this or an
+    // error.
+    if (!command->wants_json) print_settings(*command);
     service::check_training(command->config, log_line);
+    if (command->wants_json) print_settings(*command);
     log_line(
         "dry run: settings, model, data and output directory are in order; nothing was written");
     return 0;

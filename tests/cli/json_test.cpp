@@ -133,6 +133,26 @@ TEST_F(ForPrograms, ErrorsAreJsonWhereResultsAre) {
   EXPECT_EQ(text.out, "") << "behind -- it is a text";
 }
 
+TEST_F(ForPrograms, ADryRunIsOneObject) {
+  directory_.write("llama/tokenizer.json",
+                   R"({"version": "1.0", "added_tokens": [], "normalizer": null,
+                       "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,
+                       "decoder": null, "model": {"type": "WordLevel", "unk_token": "[UNK]",
+                       "vocab": {"[UNK]": 0, "It": 1, "was": 2}}})");
+  const std::vector<std::string> words = {"train",    "--from-config", "llama", "--tokenizer",
+                                          "llama",    "--device",      "cpu",   "--dataset",
+                                          "book.txt", "--dry-run",     "--json"};
+  const Outcome right = run(words);
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_EQ(json::parse(right.out, nullptr, false)["dataset"]["value"], "book.txt") << right.out;
+  directory_.write("book.txt", std::string("a\0b\n", 4));  // found when the data are read
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+  const json error = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(error.is_object()) << outcome.out;
+  EXPECT_EQ(error["error"]["exit_code"], 4);
+}
+
 TEST_F(ForPrograms, APlanThatDoesNotFitIsOneAnswer) {
   const Outcome outcome = run({"plan", "--model", "Llama-3.1-8B", "--machine", "4090-24g",
                                "--host-memory", "16GiB", "--json"});
