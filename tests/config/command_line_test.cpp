@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "src/config/models/models.h"
+#include "src/config/named_places.h"
 #include "src/config/preset.h"
 #include "tests/config/config_fixture.h"
 
@@ -714,6 +715,43 @@ TEST_F(Presets, NamesOfTheHubAreToldFromPaths) {
        {(directory_.path() / "foo").string(), std::string("./foo/bar"), std::string("~/foo"),
         std::string("a/b/c"), std::string("unknown-name"), std::string("foo/../bar")})
     EXPECT_FALSE(hub_model_of(path)) << path;
+}
+
+/** A run may be somebody else's: what its settings alone name is left out. */
+TEST_F(Presets, PlacesOfARunsSettingsAreThoseThatTheUserHasNamed) {
+  setenv("XDG_DATA_HOME", (directory_.path() / "data").c_str(), 1);
+  const auto file = directory_.write("run/config.toml",
+                                     "nvme_path = ['/a', '/b']\nnvme_memory = '4GiB'\n"
+                                     "token_cache = '/t'\ntrace = '/x'\nseed = 7\n");
+  directory_.write("run/run.json", "{}");
+  const std::vector<std::string> resumes = {"--resume", file.parent_path().string()},
+                                 starts = {"--config", file.string()};
+  const auto expect_left_out = [&](std::vector<std::string> words, bool are_drives, bool is_cache) {
+    const CommandLine command = parse("train", words);
+    EXPECT_EQ(command.config.list("nvme_path").empty(), are_drives);
+    EXPECT_EQ(command.config.is_auto("nvme_memory"), are_drives);
+    EXPECT_EQ(says(command, "add --nvme-path '/a,/b'"), are_drives);
+    EXPECT_EQ(command.config.is_auto("token_cache"), is_cache);
+    EXPECT_EQ(says(command, "add --token-cache '/t'"), is_cache);
+    EXPECT_TRUE(command.config.is_auto("trace"));
+    EXPECT_EQ(command.config.integer("seed"), 7);
+  };
+  for (const auto& words : {resumes, starts}) {
+    expect_left_out(words, true, true);
+    auto named = words;
+    named.insert(named.end(), {"--nvme-path", "/c", "--token-cache", "off"});
+    EXPECT_EQ(parse("train", named).config.text("nvme_path"), "/c");
+    EXPECT_EQ(parse("train", named).config.text("token_cache"), "off");
+  }
+  remember_places(parse("train", {"--nvme-path", "/a,/d"}).config);
+  expect_left_out(resumes, true, true);  // /b was never named
+  remember_places(parse("train", {"--nvme-path", "/b/../b", "--token-cache", "/t"}).config);
+  remember_places(parse("train", {"--nvme-path", "/b"}).config);
+  for (const auto& words : {resumes, starts})
+    expect_left_out(words, false, false);
+  std::ifstream kept(named_places_file());
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), "/a\n/d\n/b\n/t\n");
+  unsetenv("XDG_DATA_HOME");
 }
 
 TEST_F(Presets, AnUnfinishedRunNamesItsLastCheckpoint) {

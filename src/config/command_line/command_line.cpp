@@ -10,6 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/config/command_line/foreign_flags.h"
+#include "src/config/named_places.h"
 #include "src/config/paths.h"
 #include "src/config/preset.h"
 
@@ -353,13 +354,21 @@ void refuse_other_directory(const Config& config, const std::filesystem::path& r
                           "the copy; a new run begins with --model CHECKPOINT and no --resume"));
 }
 
-/** The trace was of the run's first steps, and the run may be somebody else's: a file that it names
- * is not written. */
-void take_back_trace(CommandLine& command) {
+/** Settings of a run, which may be somebody else's: nothing is written to what they alone name. The
+ * trace was of the run's first steps. */
+void take_back_paths(CommandLine& command) {
   if (command.config.is_set("trace") && !command.config.is_auto("trace"))
     command.notes.push_back(
         "the run's own trace is left out: --trace FILE makes one of what is to come");
   command.config.forget("trace");
+  for (std::string& note : take_back_places(command.config))
+    command.notes.push_back(std::move(note));
+}
+
+/** The file lies in a run's directory. */
+bool is_of_run(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::exists(file.parent_path() / "run.json", error);
 }
 
 /** A preset that is a file may be somebody else's: where it has something written is said. */
@@ -383,11 +392,12 @@ void read_sources(CommandLine& command,
     command.head = read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
   if (!run_settings.empty()) {
     command.head = read_toml_file(command.config, run_settings, Source::file);
-    take_back_trace(command);
+    take_back_paths(command);
   }
   if (!reader.config_file.empty()) {
     const PresetHead head = read_config_file(command.config, reader.config_file);
     if (!head.is_empty()) command.head = head;
+    if (is_of_run(reader.config_file)) take_back_paths(command);
   }
   read_environment(command, environment);
   std::map<std::string_view, std::string> before;  // key -> value

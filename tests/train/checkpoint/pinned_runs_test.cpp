@@ -246,6 +246,52 @@ TEST_F(PinnedRuns, AStoreThatIsNotThereIsNamed) {
   forget("another");
 }
 
+/** config.toml of a run may be somebody else's: nothing is made where the user has named nothing.
+ */
+TEST_F(PinnedRuns, AStrangersRunMakesNothingElsewhere) {
+  const fs::path drive = root_ / "elsewhere", tokens = root_ / "their_tokens";
+  fs::create_directories(drive);
+  auto few = in_memory();
+  few.push_back("--max-steps=4");
+  ASSERT_EQ(ferry(new_run("gift", few)).code(), 0) << text_of(root_ / "err");
+  std::istringstream lines(text_of(root_ / "gift/config.toml"));
+  std::ofstream changed(root_ / "gift/config.toml");
+  for (std::string line; std::getline(lines, line);)
+    changed << (line.starts_with("nvme_path =")     ? "nvme_path = [\"" + drive.string() + "\"]"
+                : line.starts_with("placement =")   ? "placement = \"nvme\""
+                : line.starts_with("token_cache =") ? "token_cache = \"" + tokens.string() + "\""
+                                                    : line)
+            << "\n";
+  changed.close();
+  const auto expect_untouched = [&] {
+    EXPECT_TRUE(fs::is_empty(drive));
+    EXPECT_FALSE(fs::exists(tokens));
+  };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "--resume=gift", "--max-steps=6", "--dry-run"},
+        {"train", "--resume=gift", "--max-steps=6"},
+        {"train", "--config=gift/config.toml", "--output-dir=again"}}) {
+    const Outcome refused = ferry(words);
+    EXPECT_NE(refused.err.find("'" + drive.string() + "' on this machine"), std::string::npos)
+        << refused.err;
+    EXPECT_NE(refused.err.find("'" + tokens.string() + "' on this machine"), std::string::npos);
+    expect_untouched();
+  }
+  ASSERT_EQ(ferry({"export", "--model=gift", "--output=gift_copy"}).code(), 0);
+  ASSERT_EQ(ferry({"eval", "--model=gift", "--dataset=dev.tsv"}).code(), 0);
+  expect_untouched();
+  ASSERT_EQ(ferry({"train", "--resume=gift", "--max-steps=6", "--placement=host"}).code(), 0)
+      << text_of(root_ / "err");
+  expect_untouched();
+
+  const auto drive_words = on_drive({"--max-steps=8"}, "elsewhere");
+  ASSERT_EQ(ferry(go_on("gift", drive_words)).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(store_of("gift").parent_path(), drive) << "the user has named it";
+  const Outcome more = ferry(go_on("gift", {"--max-steps=10"}));
+  EXPECT_EQ(more.code(), 0) << more.err;
+  EXPECT_EQ(more.err.find("on this machine"), std::string::npos) << "and need not again";
+}
+
 TEST_F(PinnedRuns, AFlippedBitIsNamedAndNeverTrainedOn) {
   ASSERT_EQ(ferry(new_run("flipped", on_drive({"--save-total-limit=3"}))).code(), 0)
       << text_of(root_ / "err");
