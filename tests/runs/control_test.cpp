@@ -165,6 +165,49 @@ TEST_F(ControlSocket, ARunThatIsStoppedIsNotWaitedFor) {
   ::waitpid(child, nullptr, 0);
 }
 
+/** A socket may be anybody's: nothing is told to a process of another user. */
+TEST_F(ControlSocket, AProcessOfAnotherUserIsNotTheRun) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
+  const std::filesystem::path path = directory_ / "run.sock";
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  std::filesystem::permissions(path, std::filesystem::perms::all);
+  const auto ask_as = [&](uid_t user) {  // 0: another user was found, 1: something else
+    const pid_t asker = ::fork();
+    if (asker == 0) {
+      if (::setresuid(user, user, user) != 0) ::_exit(2);
+      std::thread([] { std::this_thread::sleep_for(20s), ::_exit(3); }).detach();
+      try {
+        ask_run(path, {{"command", "pause"}});
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        ::_exit(text.find("a process of another user listens at") == text.npos);
+      }
+      ::_exit(1);
+    }
+    // Root may ask anybody: it hears that its question has no answer.
+    UniqueFd asked;
+    for (int i = 0; i < 2000 && !asked; ++i) {
+      asked = UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!asked) std::this_thread::sleep_for(5ms);
+    }
+    char question[100];
+    const ssize_t n = asked ? ::recv(asked.get(), question, sizeof question, 0) : -1;
+    asked = UniqueFd();
+    int status = -1;
+    ::waitpid(asker, &status, 0);
+    return std::pair{WEXITSTATUS(status), n > 0};
+  };
+  constexpr uid_t kNobody = 65534;
+  EXPECT_EQ(ask_as(kNobody), std::pair(0, false));
+  EXPECT_EQ(ask_as(0), std::pair(1, true));
+}
+
 /** run.json names the socket, and may be somebody else's. */
 TEST_F(ControlSocket, IsTheRunsOwn) {
   const std::filesystem::path run = directory_ / "run";

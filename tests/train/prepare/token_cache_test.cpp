@@ -2,6 +2,7 @@
 // whatever became of them; more text than memory; leaving while texts are tokenized.
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 
@@ -104,6 +105,26 @@ TEST_F(TokenCacheRuns, AResumedRunMayKeepTokensElsewhere) {
       ferry({"train", "--resume=resumed", "--max-steps=8", "--token-cache=elsewhere"});
   ASSERT_EQ(more.code(), 0) << more.err;  // the data are known for what they were
   EXPECT_EQ(token_files(root_ / "elsewhere").size(), 2u);
+}
+
+/** Tokens are private texts: nobody else reads them, also where the umask would let all do so. */
+TEST_F(TokenCacheRuns, AreTheirOwnersAloneWithoutAUmask) {
+  const auto words = short_run("unmasked", "unmasked_home/cache/tokens", {"--dataset=train.tsv"});
+  const pid_t child = start_ferry(root_, words, "", [] {
+    ::umask(0);
+    ::setenv("XDG_DATA_HOME", (root_ / "unmasked_home/data").c_str(), 1);
+  });
+  ASSERT_EQ(wait_for(child).code(), 0) << said();
+  ASSERT_FALSE(token_files(root_ / "unmasked_home/cache/tokens").empty());
+  const auto mode_of = [](const fs::path& path) {
+    return static_cast<unsigned>(fs::status(path).permissions());
+  };
+  EXPECT_EQ(mode_of(root_ / "unmasked"), 0700u);
+  for (const auto& entry : fs::recursive_directory_iterator(root_ / "unmasked_home")) {
+    const bool is_private =
+        entry.is_directory() || entry.path().string().find("/tokens/") != std::string::npos;
+    EXPECT_EQ(mode_of(entry.path()) & (is_private ? 077u : 02u), 0u) << entry.path();
+  }
 }
 
 /** Damage that shows only when tokens are read ends the run by name, and the next makes them anew.
