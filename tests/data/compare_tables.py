@@ -121,6 +121,23 @@ def check_damage(form, path, directory, rng):
     return n_refused
 
 
+def check_bounds(directory):
+    """Some kilobytes that stand for gigabytes, or for rows without end, are refused by name."""
+    big = pa.array(["a" * (64 << 20)], pa.string())
+    many = pa.DictionaryArray.from_arrays(pa.array([0] * 40, pa.int32()), big)
+    tables = {"texts": (pa.table({"text": many, "label": pa.array(["a", "b"] * 20)}), "cap exceeded"),
+              "rows": (pa.table({"text": pa.array([""] * 3_000_000), "label": pa.array(["a"] * 3_000_000)}), "rows in")}
+    for name, (table, reason) in tables.items():
+        path = directory / f"bound_{name}.parquet"
+        # The schema that Arrow keeps would have the texts read as the one that they are.
+        pa.parquet.write_table(table, path, compression="zstd", store_schema=False, dictionary_pagesize_limit=1 << 30,
+                               write_statistics=False)
+        assert path.stat().st_size < 200_000, path.stat()
+        got = read("texts", path)
+        assert got.returncode == 4 and f"'{path}' cannot be read as Parquet" in got.stderr, (name, got)
+        assert reason in got.stderr, (name, got.stderr)
+
+
 def check_cut_file(directory):
     """A user of a file that was cut off is told so."""
     path = directory / "cut.parquet"
@@ -163,6 +180,7 @@ def main():
             write(pa.Table.from_pylist(small), path)
             n_refused += check_damage("texts", path, directory, rng)
         check_cut_file(directory)
+        check_bounds(directory)
         check_names(directory)
         text = pa.array([b"\xff\xfe", b"ok"], pa.binary()).view(pa.string())
         pa.parquet.write_table(pa.table({"text": text, "label": ["a", "b"]}), directory / "latin.parquet")
