@@ -58,12 +58,16 @@ FirstPosition positions_in_batch(const TokenizedDataset& from,
 
 FirstPosition positions_in_order(const TokenizedDataset& from, int64_t long_from, int32_t mark) {
   if (long_from == 0) return {};
-  return [&from, long_from, mark](int64_t sample) {
+  // Samples come in order, so the last group's answer serves its other samples too.
+  return [&from, long_from, mark, known_begin = int64_t{-1}, first = 0](int64_t sample) mutable {
     const int64_t begin = sample / kSamplesSeenTogether * kSamplesSeenTogether;
+    if (begin == known_begin) return first;
     std::vector<int64_t> together(
         static_cast<size_t>(std::min(kSamplesSeenTogether, from.size() - begin)));
     std::iota(together.begin(), together.end(), begin);
-    return longest_sequence(from, together) > long_from ? mark : 0;
+    known_begin = begin;
+    first = longest_sequence(from, together) > long_from ? mark : 0;
+    return first;
   };
 }
 

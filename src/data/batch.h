@@ -52,7 +52,7 @@ FirstPosition positions_in_batch(const TokenizedDataset& from,
 /** So many samples of an evaluation are a batch in this sense, whatever its micro-batches are: the
  * memory that there is must not change its result. */
 inline constexpr int64_t kSamplesSeenTogether = 32;
-/** The same for the batches of an evaluation, in order. `from` outlives it. */
+/** The same for the batches of an evaluation, in order. `from` outlives it. For one thread. */
 FirstPosition positions_in_order(const TokenizedDataset& from, int64_t long_from, int32_t mark);
 
 /** Fills `batch` with the samples, their sequences end to end, and a tail of pad tokens up to the

@@ -238,6 +238,7 @@ TEST(Collate, MarksThePositionsOfBatchesWithALongText) {
   EXPECT_EQ(in_order(0), kMark);
   EXPECT_EQ(in_order(kSamplesSeenTogether - 1), kMark);
   EXPECT_EQ(in_order(kSamplesSeenTogether), 0);
+  EXPECT_EQ(in_order(5), kMark) << "whatever was asked before";
   EXPECT_FALSE(positions_in_order(many, 0, kMark));
 }
 
