@@ -218,6 +218,11 @@ Texts texts_to_answer(const config::Config& config,
     texts.eval = source_of(open_dataset(options, scheme));
     texts.notes = texts.eval.reader->notes();
     if (wants_labels) texts.eval.n_most = config.maybe_integer("max_eval_samples");
+    if (wants_labels && texts.eval.reader->scheme().is_unbalanced) {
+      LabelScheme of_data = scheme;  // it decides which figure comes first
+      of_data.is_unbalanced = true;
+      texts.task = kind.make(std::move(of_data), settings);
+    }
   } else {
     const bool are_pairs = config.flag("pairs");
     check_pairs_given(scheme, are_pairs, config);

@@ -191,6 +191,28 @@ TEST(TrainingData, ClassWeightsAreBalancedOrGiven) {
   EXPECT_THAT(error_of("1,-2"), HasSubstr("class_weights has '-2'"));
 }
 
+/** As in training: where labels are unbalanced accuracy says little. */
+TEST(MeasuredData, UnbalancedLabelsGoByMacroF1) {
+  const test::TempDir dir;
+  dir.write("model/config.json", R"({"model_type": "bert", "id2label": {"0": "a", "1": "b"},
+                                     "architectures": ["BertForSequenceClassification"]})");
+  dir.write("model/tokenizer.json", test::small_model().dump());
+  const auto figure_of = [&](int n_a, int n_b) {
+    std::string rows = "text\tlabel\n";
+    for (int i = 0; i < n_a + n_b; ++i)
+      rows += fmt::format("text {}\t{}\n", i, i < n_a ? "a" : "b");
+    const auto file = dir.write("rows.tsv", rows);
+    const Texts texts =
+        texts_to_answer(config_of({{"task", "classification"}, {"dataset", file.string()}}),
+                        HfDirectory::open(dir / "model", /*needs_weights=*/false),
+                        /*wants_labels=*/true, {});
+    EXPECT_THAT(texts.task->scheme().labels.names(), ElementsAre("a", "b"));
+    return texts.task->metric_names().at(1);  // behind the loss
+  };
+  EXPECT_EQ(figure_of(6, 5), "accuracy");
+  EXPECT_EQ(figure_of(40, 1), "f1_macro");
+}
+
 TEST(TrainingData, SharedTinyShakespeare) {
   const auto file = test::shared_dir() / "data" / "tinyshakespeare" / "input.txt";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
