@@ -150,6 +150,25 @@ TEST_F(DataPreviews, FaultsAreSaidInline) {
   EXPECT_FALSE(find<QLabel>("preview_error")->isVisibleTo(&view_));
 }
 
+/** The first texts are shown, and what is wrong further down the file is said beside them. */
+TEST_F(DataPreviews, AFaultFurtherDownStandsBesideTheFirstTexts) {
+  std::string rows;
+  for (int i = 0; i < 300; ++i)
+    rows += "{\"text\": \"the red bird\"}\n";
+  read(settings(directory_.write("x.jsonl", rows + "{\"text\": 5}\n"), {{"task", "mlm"}}));
+  ASSERT_TRUE(view_.preview());
+  EXPECT_FALSE(view_.preview()->is_of_all);
+  EXPECT_EQ(view_.preview()->samples.size(), 200u);
+  EXPECT_TRUE(find<TokenView>("preview_text")->toPlainText().contains("the red bird"));
+  EXPECT_TRUE(find<QLabel>("preview_error")->isVisibleTo(&view_));
+  EXPECT_TRUE(text_of("preview_error").contains("x.jsonl:301"))
+      << text_of("preview_error").toStdString();
+  EXPECT_FALSE(find<QTabWidget>("preview_tabs")->isTabEnabled(2)) << "there is no first batch";
+  read(settings(directory_.write("x.jsonl", rows), {{"task", "mlm"}}));
+  EXPECT_TRUE(view_.preview()->is_of_all);
+  EXPECT_FALSE(find<QLabel>("preview_error")->isVisibleTo(&view_));
+}
+
 TEST_F(DataPreviews, AQuestionThatIsTooLongIsLeftOut) {
   std::string rows;
   for (int i = 0; i < 300; ++i)
