@@ -15,6 +15,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
+#include <span>
 #include <sstream>
 
 #include "src/files/hf/checkpoint_reader.h"
@@ -102,6 +104,34 @@ class Program : public ::testing::Test {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file, std::ios::binary) << text;
   }
+  /** Weights as they are kept: the type of all, and the values of one of them in fp32. */
+  struct Kept {
+    std::set<StoredType> types;
+    std::string said;  ///< "dtype" of config.json
+    std::vector<float> values;
+  };
+  static Kept kept_in(const std::string& directory) {
+    Kept kept;
+    const auto weights = CheckpointReader::open(root_ / directory);
+    for (const StoredTensor* tensor : weights.tensors())
+      kept.types.insert(tensor->type);
+    weights.read_f32(weights.get(kQuery), [&](std::span<const float> values, int64_t) {
+      kept.values.insert(kept.values.end(), values.begin(), values.end());
+    });
+    kept.said =
+        nlohmann::json::parse(text_of(root_ / directory / "config.json")).value("dtype", "");
+    return kept;
+  }
+  /** To the nearest bf16, ties to even. */
+  static std::vector<float> as_bf16(std::vector<float> values) {
+    for (float& value : values) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+      std::memcpy(&value, &bits, sizeof bits);
+    }
+    return values;
+  }
   /** The outcome's exit code, and its message holds each of these. */
   static void expect_fault(const Outcome& outcome,
                            int code,
@@ -112,6 +142,76 @@ class Program : public ::testing::Test {
   }
   static inline fs::path root_;
 };
+
+using Types = std::set<StoredType>;
+
+TEST_F(Program, TheTrainedModelIsInTheTypeOfItsRun) {
+  const std::string words = "--dtype bf16 --max-steps 6 ";
+  ASSERT_EQ(ferry(train_arguments("half") + words).code, 0);
+  ASSERT_EQ(ferry(train_arguments("master") + words + "--final-dtype fp32").code, 0);
+  ASSERT_EQ(ferry(train_arguments("fp16") + words + "--final-dtype fp16").code, 0);
+  const Kept half = kept_in("half/final"), master = kept_in("master/final"),
+             fp16 = kept_in("fp16/final");
+  EXPECT_EQ(half.types, Types{StoredType::bf16});
+  EXPECT_EQ(half.said, "bfloat16");
+  EXPECT_EQ(master.types, Types{StoredType::f32});
+  EXPECT_EQ(master.said, "float32");
+  EXPECT_EQ(half.values, as_bf16(master.values));
+  EXPECT_NE(half.values, master.values);
+  EXPECT_EQ(fp16.types, Types{StoredType::f16});
+  EXPECT_EQ(fp16.said, "float16");
+  ASSERT_EQ(fp16.values.size(), master.values.size());
+  for (size_t i = 0; i < fp16.values.size(); ++i)
+    EXPECT_NEAR(fp16.values[i], master.values[i],
+                std::ldexp(std::abs(master.values[i]), -11) + 1e-7);
+  // Checkpoints hold the master weights in any case.
+  EXPECT_EQ(kept_in("half/checkpoint-6").types, Types{StoredType::f32});
+  EXPECT_EQ(kept_in("half/checkpoint-6").values, master.values);
+  // The plan counts the file so.
+  const auto planned_bytes = [](const std::string& more) -> int64_t {
+    const Outcome plan =
+        ferry("plan --model model --dataset train.tsv --device cpu --json " + more);
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    return nlohmann::json::parse(plan.out)["disk"]["final_bytes"];
+  };
+  const int64_t fp32_bytes = planned_bytes("--dtype fp32");
+  EXPECT_EQ(planned_bytes("--dtype bf16 --final-dtype fp32"), fp32_bytes);
+  EXPECT_EQ(2 * planned_bytes("--dtype bf16"), fp32_bytes);
+  EXPECT_EQ(2 * planned_bytes("--dtype fp32 --final-dtype fp16"), fp32_bytes);
+}
+
+TEST_F(Program, ExportsInTheTypeThatIsAskedFor) {
+  ASSERT_EQ(ferry(train_arguments("types") + "--dtype bf16 --max-steps 6").code, 0);
+  int n = 0;
+  const auto exported = [&](const std::string& words) {
+    const std::string to = "typed" + std::to_string(n++);
+    const Outcome outcome = ferry("export --output " + to + " " + words);
+    EXPECT_EQ(outcome.code, 0) << words << ": " << outcome.err;
+    return kept_in(to);
+  };
+  const std::vector<float> master = kept_in("types/checkpoint-6").values;
+  // A checkpoint becomes what its run would have left.
+  const Kept as_run = exported("--model types/checkpoint-6");
+  EXPECT_EQ(as_run.types, Types{StoredType::bf16});
+  EXPECT_EQ(as_run.said, "bfloat16");
+  EXPECT_EQ(as_run.values, as_bf16(master));
+  const Kept whole = exported("--model types/checkpoint-6 --dtype fp32");
+  EXPECT_EQ(whole.types, Types{StoredType::f32});
+  EXPECT_EQ(whole.said, "float32");
+  EXPECT_EQ(whole.values, master);
+  // Other models stay as they are, or take the type.
+  EXPECT_EQ(exported("--model types").types, Types{StoredType::bf16});
+  const Kept wider = exported("--model types --dtype float32");
+  EXPECT_EQ(wider.types, Types{StoredType::f32});
+  EXPECT_EQ(wider.values, as_bf16(master));
+  EXPECT_EQ(exported("--model model").types, Types{StoredType::f32});
+  const Kept rounded = exported("--model model --dtype bf16");
+  EXPECT_EQ(rounded.values, as_bf16(kept_in("model").values));
+  EXPECT_EQ(exported("--model model --dtype fp16").said, "float16");
+  expect_fault(ferry("export --model model --dtype int8 --output typed_int8"), 2,
+               {"dtype", "int8"});
+  EXPECT_FALSE(fs::exists(root_ / "typed_int8"));
+}
 
 #ifndef FERRY_WITH_CUDA
 /** A machine without a GPU is given no more of CUDA than LibTorch's CPU half asks for. */
