@@ -214,13 +214,17 @@ std::map<std::string, Splits> converted_configs(const RepoTree& tree, bool& is_p
   return configs;
 }
 
+/** "./data/" is "data". */
+std::string without_dots(std::string directory) {
+  while (directory.starts_with("./"))
+    directory.erase(0, 2);
+  while (directory.ends_with('/'))
+    directory.pop_back();
+  return directory == "." ? "" : directory;
+}
+
 Splits splits_of(const RepoTree& tree, const Config& config, const DatasetName& name) {
-  std::string below = config.directory;
-  while (below.starts_with("./"))
-    below.erase(0, 2);
-  while (below.ends_with('/'))
-    below.pop_back();
-  if (below == ".") below.clear();
+  const std::string below = without_dots(config.directory);
   std::vector<std::string> paths;  // below that directory
   const std::string prefix = below.empty() ? "" : below + "/";
   for (const RemoteFile& file : tree.files)
@@ -494,9 +498,32 @@ std::vector<std::string> names_of_labels(const YamlNode& names) {
   for (const auto& [number, name] : names.fields)
     by_number[std::strtoll(number.c_str(), nullptr, 10)] = name.text;
   std::vector<std::string> sorted;
-  for (auto& [number, name] : by_number)
+  for (auto& [number, name] : by_number) {
+    if (number != std::ssize(sorted)) return {};  // one is missing: the library takes none of them
     sorted.push_back(std::move(name));
+  }
   return sorted;
+}
+
+/** The file is one of this configuration: by its patterns, or where it has none by its directory.
+ */
+bool has_file(const std::vector<Config>& configs, const std::string& name, std::string_view path) {
+  const auto config = std::ranges::find(configs, name, &Config::name);
+  if (config == configs.end() || config->patterns.empty()) {
+    const std::string& below =
+        config == configs.end() || config->directory.empty() ? name : config->directory;
+    return !below.empty() && path.starts_with(without_dots(below) + "/");
+  }
+  const std::string below = without_dots(config->directory);
+  const std::string prefix = below.empty() ? "" : below + "/";
+  if (!path.starts_with(prefix)) return false;
+  for (const auto& [split, patterns] : config->patterns)
+    for (std::string_view pattern : patterns) {
+      while (pattern.starts_with("./"))
+        pattern.remove_prefix(2);
+      if (matches_pattern(path.substr(prefix.size()), pattern)) return true;
+    }
+  return false;
 }
 
 /** The names that a configuration has for the labels of a column, or of its lists. */
@@ -518,15 +545,22 @@ std::vector<std::string> label_names_in(const YamlNode& info, const std::string&
 }  // namespace
 
 std::vector<std::string> label_names_of_readme(const std::string& readme,
-                                               const std::string& column) {
+                                               const std::string& column,
+                                               const std::string& path) {
   const auto head = head_of(readme);
   const YamlNode* const info = head ? head->find("dataset_info") : nullptr;
   if (!info) return {};
   if (info->kind == YamlNode::Kind::map) return label_names_in(*info, column);
-  std::set<std::vector<std::string>> found;
-  for (const YamlNode& one : info->items)
-    if (auto names = label_names_in(one, column); !names.empty()) found.insert(std::move(names));
-  return found.size() == 1 ? *found.begin() : std::vector<std::string>();
+  std::set<std::vector<std::string>> found, of_path;
+  const std::vector<Config> configs = configs_of(readme);
+  for (const YamlNode& one : info->items) {
+    auto names = label_names_in(one, column);
+    if (names.empty()) continue;
+    if (has_file(configs, text_at(one, "config_name"), path)) of_path.insert(names);
+    found.insert(std::move(names));
+  }
+  const auto& told = of_path.empty() ? found : of_path;
+  return told.size() == 1 ? *told.begin() : std::vector<std::string>();
 }
 
 }  // namespace ferry::hub

@@ -53,10 +53,13 @@ DatasetName with_commit(DatasetName name);
 std::optional<std::vector<std::filesystem::path>> saved_dataset_files(
     const std::filesystem::path& directory);
 
-/** Names that the head of a README.md has for the labels of a column of numbers; none where its
- * configurations have different ones. */
+/** Names that the head of a README.md has for the labels of a column of numbers. `path`: of the
+ * file with that column, from README.md's directory; where configurations have different names, it
+ * tells which of them counts. Empty where nothing names them, or several do. Throws Error(data)
+ * where the head is no YAML. */
 std::vector<std::string> label_names_of_readme(const std::string& readme,
-                                               const std::string& column);
+                                               const std::string& column,
+                                               const std::string& path = {});
 
 /** `pattern` with *, ?, [...] within a part, ** for any parts. */
 bool matches_pattern(std::string_view path, std::string_view pattern);

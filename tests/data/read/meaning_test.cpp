@@ -208,6 +208,20 @@ TEST_F(MeaningTest, NamesOfLabelsThatAreNumbers) {
                    "{\"text\": \"c\", \"label\": -1}\n")
                   .scheme.labels.names(),
               ElementsAre("1 star", "2"));
+  // The page of a data set, at the top of what a hub's client has fetched; any other page is text.
+  const std::string page =
+      "---\ndataset_info:\n  features:\n  - name: label\n    dtype:\n      class_label:\n"
+      "        names:\n          '0': bad\n          '1': good\n---\n# A page\n";
+  dir_.write("hub/snapshots/abc/README.md", page);
+  EXPECT_THAT(read("hub/snapshots/abc/en/rows/x.csv", rows).scheme.labels.names(),
+              ElementsAre("bad", "good"));
+  dir_.write("p/README.md", page);
+  EXPECT_THAT(read("p/data/x.csv", rows).scheme.labels.names(), ElementsAre("bad", "good"));
+  EXPECT_THAT(read("p/far/off/x.csv", rows).scheme.labels.names(), ElementsAre("0", "1"));
+  for (const char* other : {"# My data\n", "---\n: [\n---\n", "---\ndataset_info: 5\n---\n"}) {
+    dir_.write("q/README.md", other);
+    EXPECT_THAT(read("q/x.csv", rows).scheme.labels.names(), ElementsAre("0", "1")) << other;
+  }
   // Another program's file of that name says nothing of labels.
   dir_.write("l/dataset_info.json", R"({"mine": {"file_name": "x.csv"}})");
   EXPECT_THAT(read("l/x.csv", rows).scheme.labels.names(), ElementsAre("0", "1"));

@@ -186,7 +186,7 @@ dataset_info:
         names:
           '0': neg
           '1': pos
-          '10': last
+          '3': last
           '2': third
   - name: tags
     sequence:
@@ -194,10 +194,17 @@ dataset_info:
         names:
           '0': O
           '1': B-PER
+  - name: hole
+    dtype:
+      class_label:
+        names:
+          '0': O
+          '2': B-PER
 ---)";
   EXPECT_THAT(label_names_of_readme(readme, "label"), ElementsAre("neg", "pos", "third", "last"));
   EXPECT_THAT(label_names_of_readme(readme, "tags"), ElementsAre("O", "B-PER"));
   EXPECT_THAT(label_names_of_readme(readme, "text"), testing::IsEmpty());
+  EXPECT_THAT(label_names_of_readme(readme, "hole"), testing::IsEmpty());
 }
 
 TEST(DatasetLabels, OfConfigurationsCountWhereTheyAgree) {
@@ -211,6 +218,29 @@ TEST(DatasetLabels, OfConfigurationsCountWhereTheyAgree) {
   };
   EXPECT_THAT(label_names_of_readme(two("a"), "label"), ElementsAre("a"));
   EXPECT_THAT(label_names_of_readme(two("b"), "label"), testing::IsEmpty());
+}
+
+TEST(DatasetLabels, OfConfigurationsThatDifferAreThoseOfTheFile) {
+  const auto info = [](const std::string& config, const std::string& name) {
+    return "- config_name: " + config +
+           "\n  features:\n  - name: label\n    dtype:\n      class_label:\n        names:\n"
+           "          '0': " +
+           name + "\n";
+  };
+  const std::string infos =
+      "dataset_info:\n" + info("cola", "bad") + info("sst2", "neg") + info("wnli", "no");
+  const std::string readme =
+      "---\nconfigs:\n- config_name: cola\n  data_files:\n  - split: train\n    path: c/tr*\n"
+      "- config_name: sst2\n  data_dir: ./s\n" +
+      infos + "---\n";
+  const auto names = [&](const std::string& path) {
+    return label_names_of_readme(readme, "label", path);
+  };
+  EXPECT_THAT(names("c/train.csv"), ElementsAre("bad"));
+  EXPECT_THAT(names("s/train.csv"), ElementsAre("neg"));
+  EXPECT_THAT(names("wnli/train.csv"), ElementsAre("no"));
+  EXPECT_THAT(names("c/other.csv"), testing::IsEmpty());
+  EXPECT_THAT(names(""), testing::IsEmpty());
 }
 
 TEST(SavedDataset, HasItsFilesInOrder) {
