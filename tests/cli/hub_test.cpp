@@ -133,6 +133,16 @@ TEST_F(Hub, OfflineTakesWhatIsHere) {
   EXPECT_EQ(n_requests("hub"), 0U);
 }
 
+TEST_F(Hub, FetchSaysWhatAModelDoesNotHave) {
+  ASSERT_EQ(run({"fetch", "org/tiny"}).exit_code, 0);
+  const fs::path known = home_ / "hub/models--org--tiny/.no_exist";
+  ASSERT_TRUE(fs::is_directory(known));
+  const fs::path of_commit = fs::directory_iterator(known)->path();
+  EXPECT_TRUE(fs::exists(home_ / "hub/models--org--tiny/snapshots" / of_commit.filename()));
+  EXPECT_TRUE(fs::exists(of_commit / "generation_config.json"));
+  EXPECT_FALSE(fs::exists(of_commit / "config.json"));
+}
+
 TEST_F(Hub, FetchBringsWhatIsHereUpToDate) {
   Outcome outcome = run({"fetch", "org/tiny"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -211,6 +221,21 @@ TEST_F(Hub, ADataSetIsFetchedAndRead) {
   outcome = run({"fetch", "--dataset", "lab/news:all:test", "--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(outcome.out)[0]["name"], "lab/news");
+}
+
+TEST_F(Hub, LabelsOfAFetchedDataSetHaveTheNamesOfItsPage) {
+  const std::string to = "datasets/lab/stars/main/";
+  hub_.put(to + "README.md",
+           "---\ndataset_info:\n  features:\n  - name: text\n    dtype: string\n"
+           "  - name: label\n    dtype:\n      class_label:\n        names:\n"
+           "          '0': bad\n          '1': good\n---\n");
+  hub_.put(to + "rows/train.csv", "text,label\na b,1\nc d,0\ne f,1\n");
+  const Outcome outcome =
+      run({"preview", "--model", "org/tiny", "--dataset", "lab/stars", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto preview = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(preview["labels"], nlohmann::json({"bad", "good"}));
+  EXPECT_EQ(preview["samples"][0]["answer"], "good");
 }
 
 TEST_F(Hub, ADryRunFetchesNoWeights) {

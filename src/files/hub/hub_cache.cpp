@@ -152,6 +152,13 @@ void RepoCache::write_ref(std::string_view revision, std::string_view commit) co
   write_text_file(file, commit);
 }
 
+void RepoCache::write_absent(std::string_view commit, std::string_view path) const {
+  const fs::path file = path_ / ".no_exist" / commit / path;
+  if (path_exists(file)) return;
+  make_directories(file.parent_path());
+  write_text_file(file, "");
+}
+
 bool RepoCache::can_link() const {
   const fs::path probe = path_ / "blobs" / fmt::format(".link.{}", ::getpid());
   std::error_code error;

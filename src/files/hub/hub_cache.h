@@ -4,7 +4,7 @@
 // snapshots/ leads to something, so that name is made last. Nothing here asks the network.
 //
 //   CACHE/models--org--name/  blobs/<etag>  refs/<revision>  snapshots/<commit>/<file>
-//   trees/<commit>.json
+//   trees/<commit>.json  .no_exist/<commit>/<file>
 
 #include <cstdint>
 #include <filesystem>
@@ -61,6 +61,8 @@ class RepoCache {
   void create() const;
   void write_tree(const RepoTree& tree) const;
   void write_ref(std::string_view revision, std::string_view commit) const;
+  /** Says that the commit has no such file, so that other tools need not ask. */
+  void write_absent(std::string_view commit, std::string_view path) const;
   /** Gives a blob its name in the snapshot: a link, or without links the blob itself, of which
    * other names may know unless `is_new`. */
   void place(std::string_view commit, const RemoteFile& file, bool makes_links, bool is_new) const;

@@ -124,6 +124,15 @@ std::vector<RemoteFile> files_of_model(const RepoTree& tree,
   return files;
 }
 
+std::vector<std::string> absent_files_of_model(const RepoTree& tree) {
+  std::vector<std::string> absent(kSmallFiles.begin(), kSmallFiles.end());
+  for (const auto& [single, index] : kWeights)
+    for (const std::string_view name : {single, index})
+      absent.emplace_back(name);
+  std::erase_if(absent, [&](const std::string& path) { return tree.find(path) != nullptr; });
+  return absent;
+}
+
 bool is_whole_model(const fs::path& directory) {
   if (!path_exists(directory / "config.json")) return false;
   for (const auto& [single, index] : kWeights) {

@@ -24,6 +24,9 @@ std::vector<RemoteFile> files_of_model(const RepoTree& tree,
                                        ModelPart part,
                                        const RepoName& repo);
 
+/** Files that readers of a model look for and that the repository does not have. */
+std::vector<std::string> absent_files_of_model(const RepoTree& tree);
+
 /** True for files of weights. */
 bool is_weights(std::string_view path);
 /** False for what is kept beside a model and read by nobody: its licence, its page. */

@@ -162,6 +162,8 @@ void HubModel::fetch_small() {
 
 fs::path HubModel::fetch() {
   client_.fetch(files_);
+  for (const std::string& path : hub::absent_files_of_model(client_.tree()))
+    client_.cache().write_absent(client_.tree().commit, path);
   return client_.snapshot();
 }
 

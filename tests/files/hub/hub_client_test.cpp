@@ -722,6 +722,26 @@ TEST_F(PythonClient, LeavesWhatFerryTakes) {
   EXPECT_TRUE(file_requests("hub").empty());
 }
 
+TEST_F(PythonClient, NeedNotAskForWhatIsNotThere) {
+  HubClient hub = client();
+  hub.open();
+  hub.fetch(wanted(hub));
+  for (const std::string& path : absent_files_of_model(hub.tree()))
+    hub.cache().write_absent(hub.tree().commit, path);
+  hub_.forget_requests();
+  ASSERT_EQ(run("from huggingface_hub import try_to_load_from_cache, _CACHED_NO_EXIST\n"
+                "def look(name): return try_to_load_from_cache('org/toy', name)\n"
+                "for name in ('generation_config.json', 'model.safetensors', 'vocab.txt'):\n"
+                "    assert look(name) is _CACHED_NO_EXIST, name\n"
+                "assert look('preprocessor_config.json') is None\n"
+                "for name in ('config.json', 'tokenizer.json', 'model.safetensors.index.json'):\n"
+                "    assert isinstance(look(name), str), name\n"
+                "from huggingface_hub import scan_cache_dir\n"
+                "assert not scan_cache_dir().warnings\n"),
+            0);
+  EXPECT_TRUE(hub_.requests().empty());
+}
+
 TEST_F(PythonClient, BringsTheOtherHalf) {
   ASSERT_EQ(run("from huggingface_hub import hf_hub_download\n"
                 "hf_hub_download('org/toy', 'model-00001-of-00002.safetensors')\n"
