@@ -4,6 +4,7 @@
 
 #include "models/cut_vocabulary.h"
 #include "models/generation_memory.h"
+#include "src/plan/learnt_steps.h"
 #include "src/plan/search/search.h"
 
 namespace ferry {
@@ -171,10 +172,12 @@ Simulation simulate_plan(const CostModel& cost,
 }
 
 std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& request) {
+  if (auto plan = find_learnt_plan(model, request)) return plan;
   return search_plan(model, request).plan;
 }
 
 Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>* nearest) {
+  if (auto plan = find_learnt_plan(model, request)) return std::move(*plan);
   Search search = search_plan(model, request);
   if (search.plan) return std::move(*search.plan);
   if (nearest) *nearest = search.nearest;

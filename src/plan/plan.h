@@ -64,6 +64,8 @@ struct PlanRequest {
   /** The abilities of the machine. With them candidates are compared by the time they would take;
    * without them the first that fits in the order of make_plan() is taken. */
   std::optional<MachineProfile> machine;
+  /** Settings beside the plan that change a step's time, as a text; empty: the usual ones. */
+  std::string timed_with;
   /** True where what is reserved rests on other machines' figures, for messages. */
   bool is_reserve_assumed = false;
   /** Notes on wishes of the user that were taken otherwise than they were written. */
@@ -73,9 +75,19 @@ struct PlanRequest {
 /** Slots for blocks' weights: one is read, one is on its way, and one may wait; at least two. */
 inline constexpr int kWeightSlots = 3, kWeightSlots_least = 2;
 
+/** The planner's choices for a step's shape, the same for all blocks. */
+struct Choice {
+  Place place = Place::device;
+  Activations activations = Activations::keep;
+  AccumulationOrder order = AccumulationOrder::horizontal;
+  Place layer_inputs = Place::device;
+  bool operator==(const Choice&) const = default;
+};
+
 struct Plan {
   StepShape shape;
   Layout layout;
+  Choice choice;       ///< what the shape was made with; blocks may live in better places since
   BatchShape largest;  ///< largest micro-batch
   BatchShape typical;  ///< the shape of `predicted`: the largest if texts are unknown
   int64_t micro_batch_size = 0;
@@ -92,8 +104,10 @@ struct Plan {
    * is more than the buffer of checkpoints, adding less host memory than this cannot change the
    * plan. */
   int64_t host_lacking_bytes = INT64_MAX;
-  /** A full step of typical micro-batches, with a machine profile. */
+  /** A full step of typical micro-batches, with a machine profile. Where runs have timed such steps
+   * here, its time is theirs (learnt_steps.h). */
   std::optional<Simulation> predicted;
+  std::string timed;  ///< the day when a step of this plan was timed here; empty: it never was
 };
 
 /** The bytes that the driver counts beside the context and the plan once a step has run: kernels of
@@ -112,7 +126,8 @@ int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
  * layer inputs on the host, fewer slots, and fewer blocks on the GPU; without one, layer inputs
  * are on the host only where nothing else fits. Where the host's memory is too small, states of
  * some blocks live on a drive if there is one, and such a plan is taken where it is faster than
- * those without. Throws Error(does_not_fit), which names the
+ * those without. Where runs have timed steps of such a request here, their times count.
+ * Throws Error(does_not_fit), which names the
  * largest tag and changes with which it would fit, each of them tried. Throws Error(usage) when
  * the micro-batch asked for is more than can be computed at once, or too small for its number.
  * Before it throws, `nearest` becomes the plan that lacked the fewest bytes, if anything could be
@@ -160,14 +175,6 @@ StepShape make_step_shape(const ModelTable& model,
                           const PlanRequest& request,
                           int64_t n_micro);
 
-/** The planner's choices for a step's shape, the same for all blocks. */
-struct Choice {
-  Place place = Place::device;
-  Activations activations = Activations::keep;
-  AccumulationOrder order = AccumulationOrder::horizontal;
-  Place layer_inputs = Place::device;
-  bool operator==(const Choice&) const = default;
-};
 void choose(StepShape& shape, const ModelTable& model, const Choice& choice);
 
 /** One line of the report. */

@@ -10,6 +10,7 @@
 #include "offload/device/gpu_support.h"
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
+#include "src/base/threads.h"
 #include "src/plan/cost/rates.h"
 #include "src/plan/nvme.h"
 #include "src/plan/nvme_need.h"
@@ -280,6 +281,21 @@ std::optional<Place> choose_placement(const config::Config& config, const PlanRe
   return Place::nvme;
 }
 
+/** The settings that a step's time depends on and a plan does not. Those that are as usual are left
+ * out, and those of a CPU that the machine alone decides. */
+std::string timing_settings_of(const config::Config& config) {
+  std::string settings;
+  const auto add = [&](const char* key, const std::string& value) {
+    settings += fmt::format("{}{} = {}", settings.empty() ? "" : ", ", key, value);
+  };
+  for (const char* key : {"deterministic", "optimizer_overlap"})
+    if (!config.flag(key)) add(key, "false");
+  for (const char* key : {"worker_threads", "intra_op_threads"})
+    if (const auto n = config.maybe_integer(key); n && *n != n_usable_threads())
+      add(key, fmt::format("{}", *n));
+  return settings;
+}
+
 }  // namespace
 
 PlanRequest make_plan_request(const config::Config& config,
@@ -352,6 +368,7 @@ PlanRequest make_plan_request(const config::Config& config,
     if (const std::string& wish = config.text("accumulation_order"); wish != "auto")
       request.order =
           wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+  request.timed_with = timing_settings_of(config);
   if (auto slots = config.maybe_integer("slots")) request.n_weight_slots = static_cast<int>(*slots);
   return request;
 }

@@ -21,8 +21,9 @@ namespace {
 using nlohmann::ordered_json;
 
 /** 2: small products and flash attention are timed as CUDA graphs run them, without launches.
- * 3: the memory of kernels and of the process may be there. 4: NVMe drives may be there. */
-constexpr int64_t kVersion = 4, kVersion_least = 2;
+ * 3: the memory of kernels and of the process may be there. 4: NVMe drives may be there. 5: steps
+ * that were timed may be there. */
+constexpr int64_t kVersion = 5, kVersion_least = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
 /** Operations, bytes or parameters a second: slower or faster ones are a slip of who wrote them. */
@@ -138,6 +139,17 @@ void visit(Archive& archive, T& nvme) {
   archive.count("depth", nvme.depth);
 }
 
+template <class Archive, For<LearntStep> T>
+void visit(Archive& archive, T& step) {
+  archive.text("run", step.run, Need::needed);
+  archive.text("plan", step.plan, Need::needed);
+  archive.count("micro_batch_size", step.micro_batch_size, Need::needed);
+  archive.count("n_on_gpu", step.n_on_gpu);
+  archive.long_seconds("predicted_s", step.predicted_s, Need::needed);
+  archive.long_seconds("step_s", step.step_s, Need::needed);
+  archive.text("measured", step.measured);
+}
+
 template <class Archive, For<MachineProfile> T>
 void visit(Archive& archive, T& profile) {
   archive.text("name", profile.name, Need::needed);
@@ -147,6 +159,7 @@ void visit(Archive& archive, T& profile) {
   archive.part("host", profile.host);
   archive.part("disk", profile.disk);
   archive.list("nvme", profile.nvme);
+  archive.list("learnt", profile.learnt);
 }
 
 class Writer {
@@ -161,6 +174,7 @@ class Writer {
     if (value != 0) out[key] = value;
   }
   void seconds(const char* key, double value) { rate(key, value); }
+  void long_seconds(const char* key, double value, Need) { rate(key, value); }
   void watts(const char* key, double value) { rate(key, value); }
   void flag(const char* key, bool value) { out[key] = value; }
   void type(const char* key, DType value) { out[key] = name_of(value); }
@@ -206,6 +220,11 @@ std::tuple<int, std::string, int64_t, int64_t> order_of(const AdamwRate& adamw) 
 std::tuple<int, std::string, int64_t, int64_t> order_of(const NvmeProfile& nvme) {
   return {0, fmt::format("{}", fmt::join(nvme.drives, "\n")), 0, 0};
 }
+std::tuple<int, std::string, int64_t, int64_t> order_of(const LearntStep& step) {
+  return {0,
+          fmt::format("{}\n{}\n{}\n{}", step.run, step.plan, step.micro_batch_size, step.n_on_gpu),
+          0, 0};
+}
 bool is_of_one_kind(const auto& a, const auto& b) {
   return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b);
 }
@@ -228,6 +247,10 @@ class Reader {
     between(key, value, need, kRate_min, kRate_max);
   }
   void seconds(const char* key, double& value) { between(key, value, Need::optional, 1e-9, 10); }
+  /** Of a whole step. */
+  void long_seconds(const char* key, double& value, Need need) {
+    between(key, value, need, 1e-9, 1e6);
+  }
   void watts(const char* key, double& value) { between(key, value, Need::optional, 1, 1e6); }
   void flag(const char* key, bool& value) { value = object_.flag(known(key), value); }
   void type(const char* key, DType& value) {

@@ -129,6 +129,17 @@ struct NvmeProfile {
   int depth = 0;
 };
 
+/** A step that was timed before a run, beside what the cost model says of it. Such steps mend what
+ * is promised of later runs (src/plan/learnt_steps.h). */
+struct LearntStep {
+  std::string run;   ///< all that decides its time but the plan
+  std::string plan;  ///< the choice that is the same for all blocks
+  int64_t micro_batch_size = 0;
+  int64_t n_on_gpu = 0;  ///< blocks that live on the GPU, wholly or in part
+  double predicted_s = 0, step_s = 0;
+  std::string measured;  ///< "2026-11-22T10:00:00Z"
+};
+
 struct MachineProfile {
   std::string name;  ///< "NVIDIA H200, AMD EPYC ..." or "2080ti-11g"
   std::string
@@ -140,6 +151,7 @@ struct MachineProfile {
   DiskProfile disk;
   /** By the drives; a plan's machine has those of its run alone, if they are known. */
   std::vector<NvmeProfile> nvme;
+  std::vector<LearntStep> learnt;  ///< the newest last
 };
 
 /** Every figure may be missing (not measured); one that is there is finite and above zero, and

@@ -148,16 +148,15 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
-/** False where a lower bound of a step's time is no better than the plan to beat. One bound is
+/** False where a lower bound of a step's time is no less than what is wanted. One bound is
  * computing alone, with as little recomputed as keep_more() may leave; the other is copying
  * weights alone. */
 bool can_be_faster(const CostModel& cost,
                    const PlanRequest& request,
                    const Plan& plan,
                    const Variant& variant,
-                   const Plan& than) {
+                   double enough_s) {
   const Activations most = one_more_kept(variant.candidate.choice.activations);
-  const double enough_s = faster_than_seconds(than);
   return cost.passes_seconds(plan.n_micro, most) < enough_s &&
          (variant.filling.part == Filling::Part::weights ||
           cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s);
@@ -177,10 +176,15 @@ namespace {
 
 class Searcher {
  public:
-  Searcher(const ModelTable& model, const PlanRequest& request, Takes takes)
+  /** Also keeps what takes no more than `rival_share` longer than the fastest. */
+  Searcher(const ModelTable& model,
+           const PlanRequest& request,
+           Takes takes,
+           std::optional<double> rival_share = {})
       : model_(model),
         request_(request),
-        compares_times_(request.machine && takes == Takes::fastest) {}
+        compares_times_(request.machine && takes == Takes::fastest),
+        rival_share_(rival_share) {}
 
   Search go() {
     if (request_.placement != Place::nvme) try_candidates(/*uses_nvme=*/false);
@@ -194,9 +198,39 @@ class Searcher {
     return std::move(found_);
   }
 
+  std::vector<Plan> rivals() {
+    constexpr size_t kMost = 12;
+    const std::optional<Plan> taken = go().plan;
+    if (!taken || !taken->predicted) return {};
+    const double most_s = rival_seconds(*taken);
+    rival_share_.reset();  // each is made as fast as it can be
+    std::ranges::stable_sort(rivals_, {},
+                             [](const Found& one) { return one.plan.predicted->step_s; });
+    std::vector<Plan> plans = {*taken};
+    std::vector<Candidate> seen = {best_.candidate};
+    for (Found& one : rivals_) {
+      if (one.plan.predicted->step_s > most_s || plans.size() == kMost) break;
+      if (std::ranges::find(seen, one.variant.candidate) != seen.end()) continue;
+      seen.push_back(one.variant.candidate);
+      best_ = one.variant;
+      found_.plan = std::move(one.plan);
+      rebalance();
+      Plan& plan = *found_.plan;
+      const bool is_known =
+          std::ranges::any_of(plans, [&](const Plan& other) { return other.why == plan.why; });
+      if (is_known || plan.predicted->step_s > most_s) continue;
+      plan.layout = make_layout(plan.shape);
+      plans.push_back(std::move(plan));
+    }
+    std::stable_sort(plans.begin() + 1, plans.end(), [](const Plan& a, const Plan& b) {
+      return a.predicted->step_s < b.predicted->step_s;
+    });
+    return plans;
+  }
+
  private:
-  /** A plan whose updates all end within their step. */
-  struct InTime {
+  /** A plan, and what it is made of. */
+  struct Found {
     Variant variant;
     Plan plan;
   };
@@ -253,18 +287,25 @@ class Searcher {
   }
   /** True where late updates may make the plan the fastest. */
   bool may_defer_updates(const Plan& plan) const {
-    return !found_.plan ||
-           least_seconds_with_late_updates(plan) < faster_than_seconds(*found_.plan);
+    return !found_.plan || least_seconds_with_late_updates(plan) < enough_seconds(*found_.plan);
+  }
+
+  double rival_seconds(const Plan& of) const {
+    return of.predicted->step_s * (1 + rival_share_.value_or(0));
+  }
+  /** A plan that takes longer beside `than` is of no use. */
+  double enough_seconds(const Plan& than) const {
+    return rival_share_ ? rival_seconds(than) : faster_than_seconds(than);
   }
 
   /** The fastest first: others whose bound is above what comes of that need not be tried. */
   void leave_updates_late() {
     if (!found_.plan || !updates_may_be_late()) return;
     choose_late_updates(model_, request_, *found_.plan);
-    std::erase_if(in_time_, [&](const InTime& one) { return one.variant == best_; });
+    std::erase_if(in_time_, [&](const Found& one) { return one.variant == best_; });
     std::ranges::stable_sort(in_time_, {},
-                             [](const InTime& one) { return one.plan.predicted->step_s; });
-    for (InTime& one : in_time_) {
+                             [](const Found& one) { return one.plan.predicted->step_s; });
+    for (Found& one : in_time_) {
       if (!may_defer_updates(one.plan)) continue;
       choose_late_updates(model_, request_, one.plan);
       keep_if_faster(one.variant, std::move(one.plan));
@@ -347,6 +388,7 @@ class Searcher {
     if (bare == bare_plans_.end()) bare = bare_plans_.emplace(size, bare_plan(size)).first;
     if (!bare->second) return {};
     Plan plan = *bare->second;
+    plan.choice = choice;
     choose(plan.shape, model_, choice);
     if (!request_.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
@@ -355,7 +397,8 @@ class Searcher {
     std::optional<CostModel> cost;
     if (compares_times_)
       cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
-    if (found_.plan && cost && !can_be_faster(*cost, request_, plan, variant, *found_.plan))
+    if (found_.plan && cost &&
+        !can_be_faster(*cost, request_, plan, variant, enough_seconds(*found_.plan)))
       return {};
     const bool fills =
         request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
@@ -385,10 +428,13 @@ class Searcher {
     const auto n_bytes = static_cast<double>(lacking_bytes);
     return cost->least_drive_seconds(n_bytes / drive.read_bytes_per_s,
                                      n_bytes / drive.write_bytes_per_s) <
-           faster_than_seconds(*found_.plan);
+           enough_seconds(*found_.plan);
   }
 
   void keep_if_faster(const Variant& variant, Plan plan) {
+    if (rival_share_ && plan.predicted &&
+        (!found_.plan || plan.predicted->step_s <= rival_seconds(*found_.plan)))
+      rivals_.push_back({variant, plan});
     if (found_.plan && plan.predicted->step_s >= faster_than_seconds(*found_.plan)) return;
     found_.plan = std::move(plan);
     best_ = variant;
@@ -397,18 +443,28 @@ class Searcher {
   const ModelTable& model_;
   const PlanRequest& request_;
   bool compares_times_;
+  std::optional<double> rival_share_;
   std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
   Search found_;
-  Variant best_;  ///< the variant of the plan that was found
-  std::vector<InTime> in_time_;
+  Variant best_;                ///< the variant of the plan that was found
+  std::vector<Found> in_time_;  ///< plans whose updates all end within their step
+  std::vector<Found> rivals_;
   std::vector<Variant> fit_in_memory_;
 };
 
 }  // namespace
 
+namespace {
+
+bool also_generates(const PlanRequest& request) {
+  return request.trains && request.generation.n_sequences > 0;
+}
+
+}  // namespace
+
 Search search_plan(const ModelTable& model, const PlanRequest& request, Takes takes) {
-  const bool also_generates = request.trains && request.generation.n_sequences > 0;
-  if (!also_generates || request.micro_batch_size) return Searcher(model, request, takes).go();
+  if (!also_generates(request) || request.micro_batch_size)
+    return Searcher(model, request, takes).go();
   // The micro-batch fixes the bits of a training: it is chosen as if nothing was generated.
   PlanRequest both = request, trains = request;
   trains.generation = {};
@@ -416,6 +472,30 @@ Search search_plan(const ModelTable& model, const PlanRequest& request, Takes ta
   if (!search.plan) return search;
   both.micro_batch_size = search.plan->micro_batch_size;
   return Searcher(model, both, takes).go();
+}
+
+std::vector<Plan> search_rivals(const ModelTable& model, const PlanRequest& request, double share) {
+  const auto rivals_of = [&](const PlanRequest& of) {
+    return Searcher(model, of, Takes::fastest, share).rivals();
+  };
+  if (!also_generates(request) || request.micro_batch_size) return rivals_of(request);
+  PlanRequest both = request, trains = request;
+  trains.generation = {};
+  std::vector<Plan> plans;
+  std::vector<int64_t> sizes;
+  for (const Plan& plan : rivals_of(trains)) {
+    if (std::ranges::find(sizes, plan.micro_batch_size) != sizes.end()) continue;
+    sizes.push_back(plan.micro_batch_size);
+    both.micro_batch_size = plan.micro_batch_size;
+    std::ranges::move(rivals_of(both), std::back_inserter(plans));
+  }
+  if (plans.empty()) return plans;
+  std::stable_sort(plans.begin() + 1, plans.end(), [](const Plan& a, const Plan& b) {
+    return a.predicted->step_s < b.predicted->step_s;
+  });
+  const double most_s = plans.front().predicted->step_s * (1 + share);
+  std::erase_if(plans, [&](const Plan& plan) { return plan.predicted->step_s > most_s; });
+  return plans;
 }
 
 }  // namespace ferry

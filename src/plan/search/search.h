@@ -3,6 +3,7 @@
 // searching again. Private to src/plan.
 
 #include <optional>
+#include <vector>
 
 #include "src/plan/plan.h"
 
@@ -25,6 +26,11 @@ enum class Takes { fastest, first };
 Search search_plan(const ModelTable& model,
                    const PlanRequest& request,
                    Takes takes = Takes::fastest);
+
+/** Plans whose steps take no more than `share` longer than that of the plan that search_plan()
+ * takes, by their predictions alone: that plan first, then the others, the fastest first. Each is
+ * the best of another micro-batch or another choice. None where no times are known. */
+std::vector<Plan> search_rivals(const ModelTable& model, const PlanRequest& request, double share);
 
 /** A prediction tells no smaller difference: then the plan that moves less is taken, which comes
  * first. */

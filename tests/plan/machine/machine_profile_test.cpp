@@ -72,6 +72,18 @@ MachineProfile whole_profile() {
                    .read_bytes_per_s = 1.3e10,
                    .write_bytes_per_s = 9e9,
                    .mixed_bytes_per_s = 4e9}};
+  profile.learnt = {{.run = "bert",
+                     .plan = "host, keep",
+                     .micro_batch_size = 16,
+                     .n_on_gpu = 7,
+                     .predicted_s = 0.09,
+                     .step_s = 0.086,
+                     .measured = "2026-11-27T10:00:00Z"},
+                    {.run = "bert",
+                     .plan = "host, keep",
+                     .micro_batch_size = 32,
+                     .predicted_s = 100,
+                     .step_s = 120}};
   return profile;
 }
 
@@ -168,6 +180,25 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.nvme[1].drives.size(), 2u);
   EXPECT_EQ(read.nvme[1].flush_s, 0) << "not known";
   EXPECT_EQ(read.nvme[1].depth, 0) << "not tried";
+  ASSERT_EQ(read.learnt.size(), 2u);
+  EXPECT_EQ(read.learnt[0].micro_batch_size, 16);
+  EXPECT_EQ(read.learnt[0].n_on_gpu, 7);
+  EXPECT_EQ(read.learnt[1].n_on_gpu, 0);
+  EXPECT_EQ(read.learnt[1].step_s, 120);
+}
+
+TEST(MachineProfile, AStepIsLearntOnceWithBothTimes) {
+  ordered_json json = whole_json();
+  json["learnt"][1] = json["learnt"][0];
+  EXPECT_CONTAINS(complaint(json), "each once");
+  for (const char* key : {"predicted_s", "step_s"}) {
+    json = whole_json();
+    json["learnt"][0].erase(key);
+    EXPECT_CONTAINS(complaint(json), key);
+    json = whole_json();
+    json["learnt"][0][key] = 0;
+    EXPECT_CONTAINS(complaint(json), key);
+  }
 }
 
 TEST(MachineProfile, DrivesAreThereOnceWithAllTheirRates) {
@@ -197,7 +228,9 @@ TEST(MachineProfile, TheFormatIsFixed) {
     "disk": {"directory": "/", "write_bytes_per_s": 30, "read_bytes_per_s": 31},
     "nvme": [{"drives": ["d"], "directories": ["/"], "source": "s", "read_bytes_per_s": 32,
       "write_bytes_per_s": 33, "mixed_bytes_per_s": 34, "flush_s": 5, "request_bytes": 35,
-      "depth": 36}]})",
+      "depth": 36}],
+    "learnt": [{"run": "r", "plan": "p", "micro_batch_size": 37, "n_on_gpu": 38,
+      "predicted_s": 39, "step_s": 40, "measured": "m"}]})",
       "m.json");
   const GpuProfile& gpu = read.gpu.value();
   EXPECT_EQ(gpu.memory_bytes, 1);
@@ -242,6 +275,12 @@ TEST(MachineProfile, TheFormatIsFixed) {
   EXPECT_EQ(read.nvme.at(0).flush_s, 5);
   EXPECT_EQ(read.nvme.at(0).request_bytes, 35);
   EXPECT_EQ(read.nvme.at(0).depth, 36);
+  const LearntStep& learnt = read.learnt.at(0);
+  EXPECT_EQ(learnt.run + learnt.plan + learnt.measured, "rpm");
+  EXPECT_EQ(learnt.micro_batch_size, 37);
+  EXPECT_EQ(learnt.n_on_gpu, 38);
+  EXPECT_EQ(learnt.predicted_s, 39);
+  EXPECT_EQ(learnt.step_s, 40);
 }
 
 TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
@@ -251,7 +290,7 @@ TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   EXPECT_TRUE(read.host.adamw.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
-            ordered_json::parse(R"({"version": 4, "name": "a host"})"));
+            ordered_json::parse(R"({"version": 5, "name": "a host"})"));
 }
 
 /** An older ferry did not measure the memory of kernels and of the process. */
@@ -326,8 +365,8 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
-  json["version"] = 5;
-  EXPECT_CONTAINS(complaint(json), "version is 5, and this ferry knows 4");
+  json["version"] = 6;
+  EXPECT_CONTAINS(complaint(json), "version is 6, and this ferry knows 5");
   json["version"] = 1;
   EXPECT_CONTAINS(complaint(json), "version is 1: an older ferry measured otherwise");
   json["version"] = "1";
