@@ -15,6 +15,7 @@ namespace ferry::measure {
 namespace {
 
 constexpr int64_t kGpu_bytes = 1152 * kMiB;     ///< two copies' ends, AdamW, or a GEMM's matrices
+constexpr int64_t kLoad_bytes = 320 * kMiB;     ///< StepLoad's product and pass, in fp32 the most
 constexpr int64_t kLibrary_bytes = 640 * kMiB;  ///< cuBLAS's workspaces, what attention returns
 constexpr int64_t kCpuTensors_bytes = 256 * kMiB;
 constexpr int64_t kCopies_bytes = 256 * kMiB;  ///< each way
@@ -43,7 +44,7 @@ Bench::Bench(const MeasureOptions& options,
 }
 
 bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) {
-  constexpr int64_t kNeeded_bytes = kGpu_bytes + kLibrary_bytes;
+  constexpr int64_t kNeeded_bytes = kGpu_bytes + kLoad_bytes + kLibrary_bytes;
   constexpr int64_t kFree_bytes = kNeeded_bytes * 5 / 4;  // a desktop needs some beside
   try {
     if (probe.free_bytes < kFree_bytes)
@@ -59,8 +60,9 @@ bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) 
     return false;
   }
   gpu = Arena(gpu_memory_->data(), kGpu_bytes);
-  library_region_ =
-      std::make_unique<CudaLibraryRegion>(gpu_memory_->data() + kGpu_bytes, kLibrary_bytes);
+  load = Arena(gpu_memory_->data() + kGpu_bytes, kLoad_bytes);
+  library_region_ = std::make_unique<CudaLibraryRegion>(
+      gpu_memory_->data() + kGpu_bytes + kLoad_bytes, kLibrary_bytes);
   stream_ = std::make_unique<ComputeStream>(device_->compute_stream());
   return true;
 }
@@ -91,13 +93,13 @@ void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) 
   adamw = Arena(base + 2 * copies_bytes, all_bytes - 2 * copies_bytes);
 }
 
-at::Tensor Bench::tensor(at::IntArrayRef shape, at::ScalarType type) {
+at::Tensor Bench::tensor(at::IntArrayRef shape, at::ScalarType type, Arena& arena) {
   int64_t n_bytes = static_cast<int64_t>(at::elementSize(type));
   for (const int64_t n : shape)
     n_bytes *= n;
   const at::Device on = is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   at::Tensor made =
-      at::from_blob(gpu.take(n_bytes), shape, at::TensorOptions().device(on).dtype(type));
+      at::from_blob(arena.take(n_bytes), shape, at::TensorOptions().device(on).dtype(type));
   return at::isFloatingType(type) ? made.normal_(0, 0.02) : made.zero_();
 }
 

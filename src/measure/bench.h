@@ -66,9 +66,11 @@ class Bench {
   bool is_adamw_filled = false;
   Arena from_host, to_host;  ///< host: what copies read and write, of one size
   Arena gpu;                 ///< of the device; on a CPU, host memory
+  Arena load;                ///< of a GPU: for work beside what is timed
 
   /** A dense tensor in `gpu` of normal numbers: zeros would let a GPU clock higher than it can. */
-  at::Tensor tensor(at::IntArrayRef shape, at::ScalarType type);
+  at::Tensor tensor(at::IntArrayRef shape, at::ScalarType type) { return tensor(shape, type, gpu); }
+  at::Tensor tensor(at::IntArrayRef shape, at::ScalarType type, Arena& arena);
   /** Seconds that `work`, called n times as the compute queue's, takes until it has run. */
   double seconds_of(int n, const std::function<void()>& work);
 

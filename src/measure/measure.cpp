@@ -28,7 +28,7 @@ constexpr Part kParts[] = {Part::memory, Part::adamw, Part::dram,      Part::cop
 constexpr std::string_view kNames[] = {"memory", "adamw", "dram",      "copy",
                                        "gpu",    "gemm",  "attention", "disk"};
 /** Shares of MeasureOptions::seconds, in sixtieths. Memory is no matter of time. */
-constexpr double kShares[] = {0, 15, 2, 6, 2, 12, 10, 10};
+constexpr double kShares[] = {0, 12, 2, 5, 2, 18, 12, 8};
 /** Products and attention of the CPU take this much of their part, the GPU's the rest. */
 constexpr double kCpuShare = 0.2;
 /** The share of all seconds that a GPU is given to leave its idle clocks. */

@@ -31,7 +31,7 @@ inline constexpr int64_t kHostBytes_default = 13 * kGiB / 8;
 
 struct MeasureOptions {
   bool uses_gpu = true;  ///< where there is one
-  double seconds = 12;   ///< about what all parts together may take, start-up apart
+  double seconds = 16;   ///< about what all parts together may take, start-up apart
   /** A part that has taken so much more than twice its share (others compute too) leaves the rest
    * of its figures out. */
   double patience_s = 3;

@@ -24,7 +24,11 @@ double median(std::vector<double> values);
 struct Bound {
   double seconds = 0.1;
   int n_samples = 5;
+  /** Other work for about so long, before each sample. It takes kBefore_share of the figure's time,
+   * and does not count. */
+  std::function<void(double seconds)> before = {};
 };
+inline constexpr double kBefore_share = 2.0 / 3;
 
 /** Median seconds of one piece of work. `run(n)` does it n times and gives the seconds that took;
  * the first call is a warm-up and does not count. */

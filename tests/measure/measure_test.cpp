@@ -51,6 +51,26 @@ TEST(Timing, AWarmUpDoesNotCountAndShortWorkIsRepeated) {
   EXPECT_EQ(calls, (std::vector<int>{1, 1, 50, 50, 50, 50}));
 }
 
+/** A GPU's clock depends on what ran before. */
+TEST(Timing, OtherWorkComesBeforeEachSampleAndDoesNotCount) {
+  std::string calls;
+  double before_s = 0;
+  const double seconds = sample({.seconds = 9,
+                                 .n_samples = 3,
+                                 .before =
+                                     [&](double s) {
+                                       calls += "b";
+                                       before_s = s;
+                                     }},
+                                [&](int n) {
+                                  calls += std::to_string(n) + " ";
+                                  return n * 0.05;
+                                });
+  EXPECT_DOUBLE_EQ(seconds, 0.05);
+  EXPECT_DOUBLE_EQ(before_s, 2);  // of three seconds a sample
+  EXPECT_EQ(calls, "1 b1 20 b20 b20 ");
+}
+
 TEST(Timing, LongWorkIsDoneOnceAfterTheWarmUp) {
   int n_calls = 0;
   EXPECT_EQ(sample({.seconds = 0.1}, [&](int n) { return ++n_calls, n * 7.0; }), 7);

@@ -69,9 +69,10 @@ std::vector<AttentionRate> measure_attention(Bench& bench,
                                              std::vector<std::string>& skipped) {
   const auto n_figures =
       static_cast<double>(2 * grid.kinds.size() * grid.lengths.size() * grid.head_widths.size());
-  const Bound bound = {.seconds = seconds / n_figures, .n_samples = 3};
   std::vector<AttentionRate> rates;
   for (const AttentionKind& kind : grid.kinds) {
+    StepLoad load(bench, kind.type);
+    const Bound bound = load.bound(seconds / n_figures);
     for (const int64_t length : grid.lengths) {
       for (const int64_t head_width : grid.head_widths) {
         if (allotted.is_over()) continue;

@@ -10,6 +10,23 @@ namespace ferry::measure {
 /** Products for so long: a GPU leaves its idle clocks under load only. */
 void wake(Bench& bench, double seconds);
 
+/** The work of a step that computes in one type, as a GPU sees it: large products, and passes over
+ * memory between them. Power decides a GPU's clock: alone for some milliseconds a product runs at a
+ * clock that no step has. So each figure comes after this load, within a few milliseconds. It does
+ * nothing on a CPU. */
+class StepLoad {
+ public:
+  StepLoad(Bench& bench, DType type);
+  void run(double seconds);
+  /** The bound of a figure that is measured so. */
+  Bound bound(double seconds);
+
+ private:
+  Bench& bench_;
+  at::Tensor x_, w_, y_;                    // (rows, width), (width, width), (rows, width)
+  float *sum_ = nullptr, *grad_ = nullptr;  // (kElements)
+};
+
 struct GemmGrid {
   std::vector<DType> types;
   std::vector<int64_t> rows, widths;
