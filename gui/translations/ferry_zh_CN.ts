@@ -5851,6 +5851,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>texts</source>
         <translation>条文本</translation>
     </message>
+    <message>
+        <source>Measure plans</source>
+        <translation>实测方案</translation>
+    </message>
+    <message>
+        <source>Where plans are promised nearly the same time, the start of a new run times some steps of each and takes the fastest, in a twentieth of the run&apos;s time at most. The choice is kept for later runs; off takes what is promised to be the fastest.</source>
+        <translation>若几个方案的预计时间相近，新运行开始时会分别实测几步并取最快者，所用时间至多为运行时间的二十分之一。所作选择会留给以后的运行；off 则取预计最快的方案。</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

@@ -101,7 +101,7 @@ StepReport Session::report_of(const StepOutcome& outcome, float loss_scale) cons
           .n_skipped_in_a_row = optimizer_.n_skipped_in_a_row()};
 }
 
-void Session::rehearse(std::span<const HostBatch> micro_batches) {
+void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   // An update that changes nothing: every byte of a step moves and is touched, and its time is
   // real.
   const simd::AdamwStep neutral = {.grad_multiplier = 1,
@@ -119,7 +119,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
   rule.commits = false;
   if (!optimizer_.steps_ahead().empty()) rule.steps_ahead = steps;
   run(micro_batches, rule);
-  executor_->settle();
+  if (settles) executor_->settle();
 }
 
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {

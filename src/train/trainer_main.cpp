@@ -45,6 +45,7 @@
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
 #include "src/train/prepare/run_store.h"
+#include "src/train/prepare/settle_plan.h"
 
 namespace ferry {
 namespace {
@@ -412,6 +413,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   const auto directory = resumed ? resumed->run : choose_output_directory(job.config);
   start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
+  if (!resumed) settle_plan(job);
   LoadReport loaded;
   RunStore store(directory, checkpoint, states.last);
   auto session = open_session(job, store, &loaded);

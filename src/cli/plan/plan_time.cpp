@@ -56,6 +56,9 @@ void print_plan_time(const service::PlanAnswer& answer,
              answer.texts.n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
                                   : fmt::format("{} such steps", n),
              n == 1 ? "s" : "", term::format_duration(times * time.step_s));
+  if (!answer.plan->timed.empty())
+    fmt::print("A step of such a plan was timed here on {}: the time in all is that.\n",
+               answer.plan->timed);
   if (request.generation.n_sequences > 0)
     fmt::print("Samples come on top: ferry train measures them before its first step.\n");
   if (time.step_joules_at_most)
@@ -93,6 +96,7 @@ ordered_json plan_time_json(const service::PlanAnswer& answer) {
                        {"tokens_per_text", time.tokens_per_text},
                        {"binding", name_of(time.binding)}};
   if (time.least_samples_per_s) json["samples_per_second_at_least"] = *time.least_samples_per_s;
+  json["timed"] = answer.plan->timed.empty() ? nullptr : ordered_json(answer.plan->timed);
   if (time.run_s) {
     json["n_steps"] = *answer.texts.n_steps;
     json["run_s"] = *time.run_s;

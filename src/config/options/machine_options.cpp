@@ -205,6 +205,15 @@ std::vector<Option> machine_options() {
        .help = "For experiments: the whole model per micro-batch (horizontal, less saved), or all "
                "micro-batches block by block (vertical, weights transferred once). Never changes "
                "the result."},
+      {.key = "measure_plans",
+       .label = "Measure plans",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "off"},
+       .help = "Where plans are promised nearly the same time, the start of a new run times some "
+               "steps of each and takes the fastest, in a twentieth of the run's time at most. The "
+               "choice is kept for later runs; off takes what is promised to be the fastest."},
       {.key = "optimizer_overlap",
        .label = "Update while computing",
        .type = Type::boolean,

@@ -61,6 +61,26 @@ void print_wear(const Job& job) {
     log_line("warning: " + warning);
 }
 
+bool is_taken(const Rival& rival, const Job& job) {
+  return rival.plan.why == job.plan.why;
+}
+
+std::string ms_text(double seconds) {
+  return fmt::format("{:.4g} ms", 1e3 * seconds);
+}
+
+/** The plans that were timed before the run took one of them, now or when the machine learnt it. */
+void print_tried(const Job& job) {
+  for (const Rival& rival : job.tried)
+    tell(fmt::format("{}: {}, promised {}{}\n", is_taken(rival, job) ? "taken" : "not taken",
+                     rival.plan.why, ms_text(rival.promised_s),
+                     rival.step_s ? fmt::format(", a step took {}", ms_text(*rival.step_s))
+                                  : std::string(", did not fit")));
+  if (job.tried.empty() && !job.plan.timed.empty())
+    tell(fmt::format("a step of such a plan took {} when it was timed here, on {}\n",
+                     ms_text(job.plan.predicted->step_s), job.plan.timed));
+}
+
 /** "30 steps of 32 samples in 2 micro-batches of 16, 10 an epoch" */
 std::string steps_text(const Job& job) {
   const int64_t batch = job.data.split.train_batch_size, micro = job.data.split.micro_batch_size,
@@ -133,6 +153,7 @@ void print_start(const Job& job,
       "{} parameters{} on {}, {}: {}\n", job.model.table.n_params(),
       n_trained < job.model.table.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
       job.machine.device_name, name_of(job.model.table.compute), job.plan.why));
+  print_tried(job);
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
   print_wear(job);
   tell(fmt::format("{} training samples, {}; {}\n", job.data.train.size(),
@@ -166,6 +187,14 @@ nlohmann::ordered_json plan_json(const Job& job) {
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   nlohmann::ordered_json json = {
       {"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
+  for (const Rival& rival : job.tried)
+    json["tried"].push_back(
+        {{"why", rival.plan.why},
+         {"micro_batch_size", rival.plan.micro_batch_size},
+         {"promised_seconds", rival.promised_s},
+         {"step_seconds", rival.step_s ? nlohmann::ordered_json(*rival.step_s) : nullptr},
+         {"is_taken", is_taken(rival, job)}});
+  if (!job.plan.timed.empty()) json["timed"] = job.plan.timed;
   if (const NvmeNeed need = drive_need_of(job); need.n_pieces > 0)
     json["nvme"] = {{"store_bytes", need.store_bytes},
                     {"step_read_bytes", need.read_bytes},

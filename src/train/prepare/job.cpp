@@ -177,24 +177,19 @@ void note_short_batches(Job& job) {
 
 /** The place of every byte, and with it the sizes of micro-batches. */
 void make_plan_of(Job& job, bool trains) {
-  const CountedTexts counted =
+  CountedTexts counted =
       count_texts(job.config, sample_counts_of(job.data), job.data.max_length, trains);
-  const PlanRequest request = make_plan_request(job.config, job.model.table, job.machine.plan,
-                                                trains, counted, shape_of(job.generation));
+  PlanRequest request = make_plan_request(job.config, job.model.table, job.machine.plan, trains,
+                                          counted, shape_of(job.generation));
   job.notes.insert(job.notes.end(), request.notes.begin(), request.notes.end());
   if (!counted.note.empty()) job.notes.push_back(counted.note);
   job.data.max_length = counted.texts.max_length;
   job.steps = counted.steps;
-  StepSplit& split = job.data.split;
-  if (trains) split.train_batch_size = job.config.integer("train_batch_size");
-  job.plan = make_plan(job.model.table, request);
-  split.micro_batch_size = job.plan.micro_batch_size;
-  if (trains)
-    note_short_batches(job);
-  else
-    split.train_batch_size = split.micro_batch_size;
-  job.data.token_sizes = choose_sizes(counted.texts, split, job.plan.largest.tokens,
-                                      n_token_sizes(job.model.table, job.plan));
+  if (trains) job.data.split.train_batch_size = job.config.integer("train_batch_size");
+  Plan plan = make_plan(job.model.table, request);
+  if (!trains) job.data.split.train_batch_size = plan.micro_batch_size;
+  job.open_plan.emplace(std::move(request), std::move(counted));
+  take_plan(job, std::move(plan));
 }
 
 /** Writes choices that were made here and fix the bits into config.toml, so that a resumed run has
@@ -263,8 +258,25 @@ Job prepare(config::Config config, const JobRequest& request) {
     take_class_weights(job);
   }
   make_plan_of(job, trains);
-  if (trains) fix_identity(job);
+  const bool is_new = trains && job.config.text("resume_from_checkpoint").empty();
+  if (!is_new) close_plan(job);
   return job;
+}
+
+void take_plan(Job& job, Plan plan) {
+  StepSplit& split = job.data.split;
+  job.plan = std::move(plan);
+  split.micro_batch_size = job.plan.micro_batch_size;
+  job.data.token_sizes =
+      choose_sizes(job.open_plan.value().counted.texts, split, job.plan.largest.tokens,
+                   n_token_sizes(job.model.table, job.plan));
+}
+
+void close_plan(Job& job) {
+  job.open_plan.reset();
+  if (!job.plan.shape.trains) return;
+  note_short_batches(job);
+  fix_identity(job);
 }
 
 std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadReport* report) {

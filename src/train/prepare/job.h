@@ -12,7 +12,7 @@
 #include "src/engine/session.h"
 #include "src/engine/state/weights.h"
 #include "src/files/hf/hf_directory.h"
-#include "src/plan/plan.h"
+#include "src/plan/plan_choice.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/store_place.h"
 #include "src/service/texts/counts.h"
@@ -35,14 +35,22 @@ struct Model {
   bool has_checkpoint = false;  ///< its weights are a checkpoint's, loaded by who resumes
 };
 
+/** What the planner was asked, while the plan may yet be another. */
+struct OpenPlan {
+  PlanRequest request;
+  CountedTexts counted;
+};
+
 struct Job {
   config::Config config;
   Machine machine;
   Model model;
   Data data;
   Steps steps;
-  Plan plan;               ///< the place of every byte, src/plan/plan.h
-  runs::StorePlace store;  ///< of states on drives, where the plan has some
+  Plan plan;                          ///< the place of every byte, src/plan/plan.h
+  std::optional<OpenPlan> open_plan;  ///< of a new training, until settle_plan()
+  std::vector<Rival> tried;           ///< the plans of which a step was timed, to choose one
+  runs::StorePlace store;             ///< of states on drives, where the plan has some
   /** Of the step that a run goes on from, where it may have ended before its line was written. */
   std::optional<StepReport> last_report;
   Identity identity;               ///< of a training
@@ -61,8 +69,14 @@ struct JobRequest {
 };
 
 /** Throws Error for everything that is wrong with settings, model or data. Paths among the settings
- * of a training are absolute afterwards. */
+ * of a training are absolute afterwards. The plan of a new training is open, and it has no
+ * identity: settle_plan() (settle_plan.h) comes next. A resumed one keeps its micro-batch. */
 Job prepare(config::Config config, const JobRequest& request);
+
+/** Gives the job this plan, of those that its open plan allows. */
+void take_plan(Job& job, Plan plan);
+/** The plan stays as it is: it fixes the identity of a training. */
+void close_plan(Job& job);
 
 /** The engine of a job: memory, device and weights as the plan says; weights not where a
  * checkpoint's come later. The job and the store outlive it. */

@@ -8,6 +8,7 @@
 
 #include "src/base/print.h"
 #include "src/data/batch.h"
+#include "src/engine/step_time.h"
 #include "src/term/progress.h"
 #include "src/train/generate/generation.h"
 #include "src/train/generate/sampling.h"
@@ -102,10 +103,9 @@ class Rehearsal {
 
   /** Seconds of a step of these micro-batches. */
   double time_of(std::span<const HostBatch> full) {
-    if (!is_bounded_) {  // warm: the first time kernels are loaded and graphs recorded
-      session_.rehearse(full);
+    if (!is_bounded_) {
       saying_.next();
-      return timed(full);
+      return time_of_step(session_, full);
     }
     const double one_s = timed(full.first(1));
     saying_.next();
@@ -140,7 +140,10 @@ class Rehearsal {
 /** Memory that plan, dataset and LibTorch's own buffers take beyond the process as it starts. */
 int64_t planned_host_bytes(const Job& job) {
   const bool has_gpu = job.machine.plan.has_gpu;
-  return host_bytes_of(job.plan, has_gpu) + process_memory_of(job.machine.plan).later_bytes;
+  int64_t plan_bytes = host_bytes_of(job.plan, has_gpu);
+  for (const Rival& rival : job.tried)  // the process had its memory, too
+    if (rival.step_s) plan_bytes = std::max(plan_bytes, host_bytes_of(rival.plan, has_gpu));
+  return plan_bytes + process_memory_of(job.machine.plan).later_bytes;
 }
 
 /** The memory that the driver will count on the card, with what other programs took before; 0 on a
