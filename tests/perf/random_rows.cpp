@@ -79,6 +79,7 @@ void RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
   const auto sizes = choose_token_sizes(
       plan.largest.tokens, micro_batch_token_counts(in_order, data_.lengths(), split, n_steps()),
       n_sizes_max);
+  steps_.clear();
   for (int64_t s = 0; s < n_steps(); ++s) {
     auto& step = steps_.emplace_back();
     for (const auto& rows : plan_step(in_order, {0, s * n_rows_}, split).micro_batches) {

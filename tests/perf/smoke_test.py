@@ -68,6 +68,22 @@ class StepBench(unittest.TestCase):
                              "--out", folder)
             self.assertIn("2 of 2 within all bars", said)
             self.assertIn("1 of 1 refused where they really do not fit", said)
+            self.assertIn("host memory within 3 %: ", said)
+
+    def test_plan_sweep(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said = output_of(sys.executable, HERE / "gpu/plan_sweep.py", programs["step_bench"], profile, "--smoke",
+                             "--shape", "llama-tiny", "--batch", 4, "--length", 64, "--dtype", "fp32", "--plans", 1,
+                             "--out", folder)
+            self.assertEqual(said.count("forced: "), 1)
+            self.assertIn("best of 1 forced plans", said)
+            first = json.loads((Path(folder) / "plan_sweep.jsonl").read_text().splitlines()[0])
+        promised, was = first["lines"]
+        tried = promised["promised"]["tried"]
+        self.assertGreaterEqual(len(tried), 2)
+        taken = min(tried, key=lambda rival: rival["step_ms"])
+        self.assertEqual(taken["why"], was["why"])
+        self.assertAlmostEqual(promised["promised"]["step_ms"], taken["step_ms"])
 
 
 class Others(unittest.TestCase):

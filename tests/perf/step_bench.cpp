@@ -20,7 +20,9 @@
 // the GPU, --states-on-gpu N: the states of N blocks after these, whatever the planner says.
 // --force on: where the planner refuses, the plan that takes least GPU memory runs all the same, on
 // the memory that is really there. --device simulated: places, slots and queues as on a GPU, in
-// host memory; it shows that a plan runs, its times are a CPU's. Threads follow the affinity mask
+// host memory; it shows that a plan runs, its times are a CPU's. --measure-plans on: of plans that
+// are promised nearly the same time the fastest is found by a step of each, as training does; the
+// first object has them under "tried". Threads follow the affinity mask
 // (taskset), the CPU kernels' instructions FERRY_SIMD.
 
 #include <fmt/format.h>
@@ -47,10 +49,12 @@
 #include "src/base/threads.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/session.h"
+#include "src/engine/step_time.h"
 #include "src/engine/torch_setup.h"
 #include "src/plan/nvme_need.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
+#include "src/plan/plan_choice.h"
 #include "src/plan/run_plan.h"
 #include "tests/perf/random_rows.h"
 
@@ -71,7 +75,8 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"deterministic", "on"}, {"threads", "0"},      {"attention", "auto"},
       {"boundaries", "auto"},  {"force", "off"},      {"cap", "0"},
       {"optim", "adamw"},      {"master", "fp32"},    {"host-memory", "0"},
-      {"layers", "0"},         {"freeze", ""},        {"nvme-path", ""}};
+      {"layers", "0"},         {"freeze", ""},        {"nvme-path", ""},
+      {"measure-plans", "off"}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
     if (i + 1 == argc)
@@ -291,6 +296,30 @@ double median_update_alone_ms(Executor& executor) {
   return ms[ms.size() / 2];
 }
 
+/** The plan that training would take after it has timed some. */
+PlanChoice choose_by_steps(const ModelTable& model,
+                           const PlanRequest& request,
+                           const Plan& plan,
+                           RandomRows& rows,
+                           const SessionOptions& options) {
+  constexpr double kLongRun_s = 1e7;
+  const auto time_step = [&](const Plan& rival) {
+    const auto start = Clock::now();
+    TimedStep timed;
+    try {
+      Session session(model, rival.shape, rival.layout, rival.largest, options);
+      fill_weights(model, rival.shape, session.segments());
+      rows.cut(rival, n_token_sizes(model, rival));
+      timed.step_s = time_of_step(session, rows.step(0));
+    } catch (const Error& error) {
+      if (error.fault() != Fault::does_not_fit) throw;
+    }
+    timed.took_s = std::chrono::duration<double>(Clock::now() - start).count();
+    return timed;
+  };
+  return choose_plan(model, request, plan, {.run_s = kLongRun_s, .time_step = time_step});
+}
+
 int run(int argc, char** argv) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   auto args = arguments_of(argc, argv);
@@ -391,26 +420,6 @@ int run(int argc, char** argv) {
     plan.layout = make_layout(plan.shape);
     if (request.machine) plan.predicted = simulate_plan(model, request, plan);
   }
-  const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kernels_bytes;
-  const int64_t promised_host_bytes =
-      plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
-  nlohmann::ordered_json promise = {
-      {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
-  for (const PlanRow& row : rows_of(plan, /*has_gpu=*/true))
-    promise["regions"].push_back(
-        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
-  if (plan.predicted) {
-    promise["step_ms"] = 1e3 * plan.predicted->step_s;
-    promise["binding"] = name_of(plan.predicted->binding());
-    for (int q = 0; q < kQueues; ++q)
-      promise[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
-          1e3 * plan.predicted->busy_s[static_cast<size_t>(q)];
-  }
-  fmt::print("{}\n", nlohmann::ordered_json{{"promised", promise}}.dump());
-  std::fflush(stdout);
-
-  set_up_torch({.deterministic = value_of(args, "deterministic", switches),
-                .intra_op_threads = static_cast<int>(n_threads)});
   SessionOptions session_options;
   session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
   if (kind == Kind::simulated)
@@ -421,6 +430,36 @@ int run(int argc, char** argv) {
   session_options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
   session_options.optimizer.max_grad_norm = clip;
   session_options.optimizer.loss_scaling = options.compute == DType::f16;
+  set_up_torch({.deterministic = value_of(args, "deterministic", switches),
+                .intra_op_threads = static_cast<int>(n_threads)});
+  PlanChoice choice = {.plan = plan};
+  if (value_of(args, "measure-plans", switches)) {
+    choice = choose_by_steps(model, request, plan, rows, session_options);
+    plan = choice.plan;
+  }
+  const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kernels_bytes;
+  const int64_t promised_host_bytes =
+      plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
+  nlohmann::ordered_json promise = {
+      {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
+  for (const PlanRow& row : rows_of(plan, /*has_gpu=*/true))
+    promise["regions"].push_back(
+        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+  for (const Rival& rival : choice.tried)
+    promise["tried"].push_back(
+        {{"why", rival.plan.why},
+         {"promised_ms", 1e3 * rival.promised_s},
+         {"step_ms", rival.step_s ? nlohmann::ordered_json(1e3 * *rival.step_s) : nullptr}});
+  if (plan.predicted) {
+    promise["step_ms"] = 1e3 * plan.predicted->step_s;
+    promise["binding"] = name_of(plan.predicted->binding());
+    for (int q = 0; q < kQueues; ++q)
+      promise[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
+          1e3 * plan.predicted->busy_s[static_cast<size_t>(q)];
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"promised", promise}}.dump());
+  std::fflush(stdout);
+
   std::unique_ptr<FileDisk> disk;
   session_options.describe = [](const SessionState&, const StepReport*) { return std::string(); };
   session_options.drive = {.open = [&](int64_t n_bytes, std::span<std::byte> window) -> Disk& {

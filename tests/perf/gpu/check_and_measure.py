@@ -166,6 +166,11 @@ def measure_grid(build, logs, arguments):
                                          '--seed', arguments.seed, '--out', logs], logs / 'grid.log', 500)
 
 
+def measure_sweep(build, logs, _):
+    show('The chosen plan beside forced ones', [sys.executable, HERE / 'plan_sweep.py', build / 'tests/perf/step_bench',
+                                                profile_of(logs), '--out', logs], logs / 'sweep.log', 500)
+
+
 def measure_ops(build, logs, _):
     for shape in ('bert-large', 'llama-3g', 'gpt2-13g'):
         show(f'Each operation alone, {shape}, bf16', [build / 'tests/perf/ops/ops_bench', '--shape', shape],
@@ -202,7 +207,7 @@ def measure_large(build, logs, arguments):
 
 
 MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
-            'layers': measure_layers, 'ops': measure_ops, 'adamw': measure_adamw, 'states': measure_states,
+            'sweep': measure_sweep, 'layers': measure_layers, 'ops': measure_ops, 'adamw': measure_adamw, 'states': measure_states,
             'peers': measure_peers, 'large': measure_large}
 UNASKED = ['checks', *(name for name in MEASURES if name != 'large')]
 
