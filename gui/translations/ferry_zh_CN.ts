@@ -1584,6 +1584,49 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::FetchBox</name>
+    <message>
+        <source>Name of a model on the Hugging Face hub</source>
+        <translation>Hugging Face Hub 上的模型名称</translation>
+    </message>
+    <message>
+        <source>ORGANISATION/NAME of a model on the Hugging Face hub</source>
+        <translation>Hugging Face Hub 上模型的 组织/名称</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>Stopped. A later download goes on from here.</source>
+        <translation>已停止。之后的下载将从这里继续。</translation>
+    </message>
+    <message>
+        <source>Do&amp;wnload</source>
+        <translation>下载(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Look up its si&amp;ze</source>
+        <translation>查询大小(&amp;Z)</translation>
+    </message>
+    <message>
+        <source>Asking the hub...</source>
+        <translation>正在查询 Hub...</translation>
+    </message>
+    <message>
+        <source>%1 of %2 are still to come; %3 are free.</source>
+        <translation>共 %2，还需下载 %1；可用空间 %3。</translation>
+    </message>
+    <message>
+        <source>%1 are to be fetched; %2 are free.</source>
+        <translation>需要下载 %1；可用空间 %2。</translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation>%1（共 %2）</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::GpuLoad</name>
     <message>
         <source>%1 % busy</source>
@@ -2212,26 +2255,6 @@
         <translation>来源</translation>
     </message>
     <message>
-        <source>No model is on this machine yet. Type a name of the Hugging Face hub to see how to fetch it, or browse to a directory.</source>
-        <translation>本机还没有模型。输入 Hugging Face Hub 上的名称可查看如何下载，或浏览到某个目录。</translation>
-    </message>
-    <message>
-        <source>This command fetches it:</source>
-        <translation>用此命令下载：</translation>
-    </message>
-    <message>
-        <source>Command that fetches the model</source>
-        <translation>下载模型的命令</translation>
-    </message>
-    <message>
-        <source>Copy</source>
-        <translation>复制</translation>
-    </message>
-    <message>
-        <source>Copy the command that fetches the model</source>
-        <translation>复制下载模型的命令</translation>
-    </message>
-    <message>
         <source>The chosen model</source>
         <translation>所选模型</translation>
     </message>
@@ -2250,6 +2273,10 @@
     <message>
         <source>It lies in %1.</source>
         <translation>位于 %1。</translation>
+    </message>
+    <message>
+        <source>No model is on this machine yet. Type a name of the Hugging Face hub to download it, or browse to a directory.</source>
+        <translation>本机还没有模型。输入 Hugging Face Hub 上的名称即可下载，或浏览到某个目录。</translation>
     </message>
 </context>
 <context>
@@ -4531,46 +4558,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>标签列</translation>
     </message>
     <message>
-        <source>Folder that models are fetched to</source>
-        <translation>下载模型的文件夹</translation>
-    </message>
-    <message>
-        <source>Into the folder</source>
-        <translation>下载到</translation>
-    </message>
-    <message>
-        <source>Command that fetches the model</source>
-        <translation>下载模型的命令</translation>
-    </message>
-    <message>
-        <source>Cop&amp;y</source>
-        <translation>复制(&amp;Y)</translation>
-    </message>
-    <message>
-        <source>Copies the command</source>
-        <translation>复制该命令</translation>
-    </message>
-    <message>
-        <source>Look agai&amp;n</source>
-        <translation>重新查找(&amp;N)</translation>
-    </message>
-    <message>
-        <source>Looks for the model where the command brings it</source>
-        <translation>在命令下载到的位置查找模型</translation>
-    </message>
-    <message>
-        <source>Command</source>
-        <translation>命令</translation>
-    </message>
-    <message>
-        <source>Run the command in a terminal. The program hf comes with: pip install huggingface_hub</source>
-        <translation>在终端中运行该命令。程序 hf 可这样安装：pip install huggingface_hub</translation>
-    </message>
-    <message>
-        <source>The command is in the clipboard.</source>
-        <translation>命令已复制到剪贴板。</translation>
-    </message>
-    <message>
         <source>No model for this is on this machine yet. A small one to begin with is %1.</source>
         <translation>本机还没有适用的模型。可从小模型 %1 开始。</translation>
     </message>
@@ -4601,6 +4588,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Reading what this machine has.</source>
         <translation>正在读取本机信息。</translation>
+    </message>
+    <message>
+        <source>Do&amp;wnload a model...</source>
+        <translation>下载模型(&amp;W)...</translation>
+    </message>
+    <message>
+        <source>Any model of the Hugging Face hub whose family Ferry trains.</source>
+        <translation>Hugging Face Hub 上任何 Ferry 能训练的系列的模型。</translation>
     </message>
 </context>
 <context>

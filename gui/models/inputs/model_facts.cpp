@@ -60,16 +60,16 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
               .replace(QLatin1String("e-0"), QLatin1String("e-"));
 }
 
-QString download_in(const QString& message) {
-  static const QRegularExpression command(QStringLiteral("(ferry fetch .+?)(?: \\(|, then |$)"));
+QString hub_name_in(const QString& message) {
+  static const QRegularExpression command(QStringLiteral("ferry fetch (.+?)(?: \\(|, then |$)"));
   const QRegularExpressionMatch match = command.match(message);
   return match.hasMatch() ? match.captured(1) : QString();
 }
 
-/** Without the advice: that is shown beside it, as a command. */
-QString problem_in(const QString& message, const QString& download) {
+/** Without the advice: a button beside it does that. */
+QString problem_in(const QString& message, const QString& hub_name) {
   const QString text = message_of(message).text;
-  return download.isEmpty() ? text : text.section(QStringLiteral(" - fetch it: ferry fetch"), 0, 0);
+  return hub_name.isEmpty() ? text : text.section(QStringLiteral(" - fetch it: ferry fetch"), 0, 0);
 }
 
 }  // namespace
@@ -126,8 +126,8 @@ ModelFacts read_model_facts(const config::Config& config) {
     HfDirectory::open(directory);
   });
   if (trouble) {
-    facts.download = download_in(*trouble);
-    facts.problem = problem_in(*trouble, facts.download);
+    facts.hub_name = hub_name_in(*trouble);
+    facts.problem = problem_in(*trouble, facts.hub_name);
     // The shape of many models is known by their name.
     if (const auto known = config::known_model_config(name); known && !hf)
       trouble_of([&] { hf = HfConfig::parse(*known, name); });

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "gui/models/inputs/model_facts.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #undef slots  // of Qt; a name in the plan
@@ -102,6 +101,7 @@ void add_presets(StartKind kind,
       const fs::path model = config::find_model(facts.model);
       if (!directories.insert(fs::weakly_canonical(model)).second) continue;
       found.offers.push_back({.name = to_text(facts.model),
+                              .directory = fs::weakly_canonical(model),
                               .preset = to_text(facts.preset.name),
                               .settings = facts.settings,
                               .n_bytes = weight_bytes(model)});
@@ -120,24 +120,22 @@ void add_models(StartKind kind, ModelOffers& found, std::set<fs::path>& director
       directories.insert(directory);
       // Its directory: a name under ./models is one only where the app was started.
       found.offers.push_back({.name = to_text(model.name),
+                              .directory = directory,
                               .preset = {},
                               .settings = plain_settings(kind, directory),
                               .n_bytes = weight_bytes(directory)});
     }
 }
 
-/** The smallest model of a preset, and the command that fetches it. */
+/** The smallest model of a preset that a hub has. */
 void find_fetched(StartKind kind, ModelOffers& found) {
   for (const char* name :
        {"SmolLM2-135M", "gpt2", "Qwen2.5-0.5B", "distilbert-base-uncased", "bert-base-uncased"})
     for (const service::PresetFacts& facts : service::own_presets()) {
       if (facts.task != task_of(kind) || facts.model != name) continue;
-      config::Config config;
-      config.set("model", name, kOrigin);
       const auto id = config::known_model_id(name);
-      if (!id || read_model_facts(config).download.isEmpty()) continue;
-      found.fetched = QString::fromLatin1(name);
-      found.fetch_command = QStringLiteral("hf download %1").arg(to_text(*id));
+      if (!id) continue;
+      found.fetched = to_text(*id);
       return;
     }
 }
@@ -196,6 +194,7 @@ std::optional<ModelOffer> offer_of(StartKind kind, const fs::path& directory) {
   trouble_of([&] {
     if (is_of_task(directory, kind))
       offer = ModelOffer{.name = path_text(directory.filename()),
+                         .directory = directory,
                          .preset = {},
                          .settings = plain_settings(kind, directory),
                          .n_bytes = weight_bytes(directory)};

@@ -42,7 +42,8 @@ enum class StartKind {
 
 /** A model that is here, and the settings that suit it. */
 struct ModelOffer {
-  QString name;    ///< as people call it
+  QString name;  ///< as people call it
+  std::filesystem::path directory;
   QString preset;  ///< empty: of no preset
   config::Config settings;
   int64_t n_bytes = 0;  ///< of its weights
@@ -50,9 +51,7 @@ struct ModelOffer {
 
 struct ModelOffers {
   std::vector<ModelOffer> offers;  ///< the one that is offered first
-  // Where there are none: a small one to fetch, and the command that brings it to a directory named
-  // behind it. Empty: none is known.
-  QString fetched, fetch_command;
+  QString fetched;  ///< where there are none: a small one to fetch, by its name on the hub
 };
 /** The model in a directory; nullopt: the directory has no model, or its model does not do `kind`.
  */

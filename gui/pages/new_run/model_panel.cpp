@@ -2,6 +2,7 @@
 
 #include <QtWidgets>
 
+#include "gui/widgets/hub/fetch_box.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -37,7 +38,7 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   models_->header()->setStretchLastSection(true);
   none_ =
       quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub to "
-                     "see how to fetch it, or browse to a directory."));
+                     "download it, or browse to a directory."));
   none_->setWordWrap(true);
   none_->hide();
   facts_ = new TextLabel;
@@ -46,29 +47,15 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   facts_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   trains_ = quiet_label();
   trains_->setWordWrap(true);
-  download_label_ = new TextLabel(tr("This command fetches it:"));
-  download_ = new QLineEdit;
-  download_->setObjectName("model_download");
-  download_->setAccessibleName(tr("Command that fetches the model"));
-  download_->setReadOnly(true);
-  download_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  copy_ = new QToolButton;
-  copy_->setObjectName("copy_download");
-  copy_->setText(tr("Copy"));
-  copy_->setAccessibleName(tr("Copy the command that fetches the model"));
-  connect(copy_, &QToolButton::clicked, this,
-          [this] { QApplication::clipboard()->setText(download_->text()); });
+  fetch_ = new FetchBox(/*asks_name=*/false);
+  connect(fetch_, &FetchBox::fetched, this, &ModelPanel::fetched);
 
-  auto* const command = new QHBoxLayout;
-  command->addWidget(download_label_);
-  command->addWidget(download_, 1);
-  command->addWidget(copy_);
   auto* const layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(heading_label(tr("The chosen model")));
   layout->addWidget(facts_);
   layout->addWidget(trains_);
-  layout->addLayout(command);
+  layout->addWidget(fetch_);
   layout->addSpacing(fontMetrics().height() / 2);
   layout->addWidget(models_);
   layout->addWidget(none_);
@@ -117,11 +104,8 @@ void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
   if (!facts.directory.isEmpty()) trains += ' ' + tr("It lies in %1.").arg(facts.directory);
   trains_->setText(trains.trimmed());
   trains_->setVisible(!trains.isEmpty());
-  download_->setText(facts.download);
-  download_->setCursorPosition(0);
-  for (QWidget* widget : {static_cast<QWidget*>(download_label_), static_cast<QWidget*>(download_),
-                          static_cast<QWidget*>(copy_)})
-    widget->setVisible(!facts.download.isEmpty());
+  fetch_->set_name(facts.hub_name);
+  fetch_->setVisible(!facts.hub_name.isEmpty());
   const QSignalBlocker quiet(models_);
   models_->setCurrentItem(nullptr);
   for (int i = 0; i < models_->topLevelItemCount(); ++i)

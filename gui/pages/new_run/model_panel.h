@@ -6,11 +6,11 @@
 #include "gui/models/inputs/model_facts.h"
 
 class QLabel;
-class QLineEdit;
-class QToolButton;
 class QTreeWidget;
 
 namespace ferry::gui {
+
+class FetchBox;
 
 class ModelPanel : public QWidget {
   Q_OBJECT
@@ -24,13 +24,13 @@ class ModelPanel : public QWidget {
  signals:
   /** A model of the list, by its name. */
   void chosen(const QString& name);
+  /** The chosen model is here now. */
+  void fetched();
 
  private:
   QTreeWidget* models_ = nullptr;
   QLabel *none_ = nullptr, *facts_ = nullptr, *trains_ = nullptr;
-  QLabel* download_label_ = nullptr;
-  QLineEdit* download_ = nullptr;
-  QToolButton* copy_ = nullptr;
+  FetchBox* fetch_ = nullptr;
 };
 
 }  // namespace ferry::gui

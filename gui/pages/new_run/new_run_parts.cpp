@@ -308,6 +308,11 @@ void NewRunPage::make_step(Step step) {
       settings_.reset("config_name");
       settings_.set_text("model_name_or_path", name);
     });
+    connect(model_panel_, &ModelPanel::fetched, this, [this] {
+      found_for_.clear();
+      ask_found();
+      ask_models();
+    });
     layout->addWidget(model_panel_, 1);
     model_panel_->show_facts(facts_, settings_.text(facts_.key));
     ask_models();

@@ -1,18 +1,15 @@
 #include "gui/pages/start/start_page.h"
 
-#include <QApplication>
 #include <QButtonGroup>
-#include <QClipboard>
 #include <QComboBox>
-#include <QDir>
 #include <QDropEvent>
 #include <QFileDialog>
-#include <QFontDatabase>
 #include <QGroupBox>
-#include <QLineEdit>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <utility>
 
 #include "gui/models/inputs/data_columns.h"
 #include "gui/models/process/ferry_command.h"
@@ -20,14 +17,13 @@
 #include "gui/models/text.h"
 #include "gui/widgets/dropped_path.h"
 #include "gui/widgets/forms/choice_card.h"
+#include "gui/widgets/hub/fetch_box.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 
 namespace ferry::gui {
 
 namespace {
-
-constexpr const char* kModelFolder = "start/model_folder";
 
 QLabel* make_fact(const char* name) {
   auto* label = new TextLabel;
@@ -162,6 +158,11 @@ QWidget* StartPage::make_plan() {
   auto* model_row = new QHBoxLayout;
   model_row->addWidget(models_);
   model_row->addWidget(directory);
+  download_ = new QPushButton(tr("Do&wnload a model..."));
+  download_->setObjectName("download_model");
+  download_->setCheckable(true);
+  connect(download_, &QPushButton::toggled, this, &StartPage::show_fetch);
+  model_row->addWidget(download_);
   model_row->addStretch(1);
   grid->addWidget(model_label, 0, 0);
   grid->addLayout(model_row, 0, 1);
@@ -252,71 +253,42 @@ QWidget* StartPage::make_columns() {
   return columns_box_;
 }
 
-/** What to do where no model is here. */
+/** A model of the hub: offered where none is here, asked for elsewhere. */
 QWidget* StartPage::make_fetch() {
   fetch_ = new QWidget;
   fetch_->setObjectName("fetch");
-  auto* grid = new QGridLayout(fetch_);
-  grid->setContentsMargins(0, 0, 0, 0);
+  auto* column = new QVBoxLayout(fetch_);
+  column->setContentsMargins(0, 0, 0, 0);
   fetch_words_ = new TextLabel;
   fetch_words_->setWordWrap(true);
-  grid->addWidget(fetch_words_, 0, 0, 1, 3);
-  fetch_folder_ = new QLineEdit(
-      shared()
-          .settings.value(kModelFolder, QDir::homePath() + QStringLiteral("/ferry/models"))
-          .toString());
-  fetch_folder_->setObjectName("fetch_folder");
-  fetch_folder_->setAccessibleName(tr("Folder that models are fetched to"));
-  auto* folder_label = new TextLabel(tr("Into the folder"));
-  folder_label->setBuddy(fetch_folder_);
-  fetch_command_ = new QLineEdit;
-  fetch_command_->setObjectName("fetch_command");
-  fetch_command_->setAccessibleName(tr("Command that fetches the model"));
-  fetch_command_->setReadOnly(true);
-  fetch_command_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  auto* copy = new QPushButton(tr("Cop&y"));
-  copy->setObjectName("copy_fetch");
-  copy->setToolTip(tr("Copies the command"));
-  auto* again = new QPushButton(tr("Look agai&n"));
-  again->setObjectName("look_again");
-  again->setToolTip(tr("Looks for the model where the command brings it"));
-  grid->addWidget(folder_label, 1, 0);
-  grid->addWidget(fetch_folder_, 1, 1);
-  grid->addWidget(new TextLabel(tr("Command")), 2, 0);
-  grid->addWidget(fetch_command_, 2, 1);
-  grid->addWidget(copy, 2, 2);
-  grid->addWidget(note_label(tr("Run the command in a terminal. The program hf comes with: pip "
-                                "install huggingface_hub")),
-                  3, 1);
-  grid->addWidget(again, 3, 2);
-  grid->setColumnStretch(1, 1);
-  connect(fetch_folder_, &QLineEdit::textChanged, this, [this](const QString& folder) {
-    shared().settings.set_value(kModelFolder, folder);
-    show_fetch();
-  });
-  connect(copy, &QPushButton::clicked, this, [this] {
-    QApplication::clipboard()->setText(fetch_command_->text());
-    emit shared().navigator.said(tr("The command is in the clipboard."));
-  });
-  connect(again, &QPushButton::clicked, this, &StartPage::find);
+  column->addWidget(fetch_words_);
+  fetch_box_ = new FetchBox(/*asks_name=*/true);
+  column->addWidget(fetch_box_);
+  connect(fetch_box_, &FetchBox::fetched, this,
+          [this](const QString& directory) { take_fetched(to_path(directory)); });
   fetch_->hide();
   return fetch_;
-}
-
-std::filesystem::path StartPage::fetched_directory() const {
-  return to_path(fetch_folder_->text().trimmed()) / to_path(found_.models.fetched);
 }
 
 void StartPage::show_fetch() {
   const ModelOffers& models = found_.models;
   const bool lacks = machine_ && !finding_.is_busy() && models.offers.empty();
-  fetch_->setVisible(lacks && !models.fetched.isEmpty());
+  if (lacks && !models.fetched.isEmpty() && !fetch_->isVisibleTo(this))
+    fetch_box_->set_name(models.fetched);
+  download_->setEnabled(!lacks);
+  fetch_->setVisible(lacks || download_->isChecked());
   fetch_words_->setText(
-      tr("No model for this is on this machine yet. A small one to begin with is %1.")
-          .arg(models.fetched));
-  fetch_command_->setText(models.fetch_command + QStringLiteral(" --local-dir ") +
-                          shell_text(path_text(fetched_directory()), {}));
-  fetch_command_->setCursorPosition(0);
+      lacks ? tr("No model for this is on this machine yet. A small one to begin with is %1.")
+                  .arg(models.fetched)
+            : tr("Any model of the Hugging Face hub whose family Ferry trains."));
+}
+
+/** Looks for all models anew: a preset may be of this one. */
+void StartPage::take_fetched(const std::filesystem::path& directory) {
+  std::error_code error;
+  fetched_ = std::filesystem::weakly_canonical(directory, error);
+  download_->setChecked(false);
+  find();
 }
 
 // --- Files that are dropped ----------------------------------------------------------------------
@@ -448,7 +420,7 @@ void StartPage::find() {
   planning_.forget();
   if (!machine_) return update_start();
   finding_.ask(
-      [kind = kind_, here = machine_->here, own = models_of_ones_own()] {
+      [kind = kind_, here = machine_->here, own = own_models_] {
         Found found{.models = find_offers(kind, here), .data = {}};
         for (const auto& directory : own)
           if (auto offer = offer_of(kind, directory))
@@ -465,17 +437,18 @@ void StartPage::find() {
   update_start();
 }
 
-/** Folders that were chosen, and the one that a model was to be fetched to. */
-std::vector<std::filesystem::path> StartPage::models_of_ones_own() const {
-  auto all = own_models_;
-  if (!found_.models.fetched.isEmpty()) all.push_back(fetched_directory());
-  return all;
-}
-
 void StartPage::take_found(const Found& found) {
   found_ = found;
   fill_models();
   plan();
+  if (const auto fetched = std::exchange(fetched_, {}); !fetched.empty()) {
+    const auto& offers = found_.models.offers;
+    const auto at = std::ranges::find(offers, fetched, &ModelOffer::directory);
+    if (at == offers.end())
+      return plan_trouble_->show_error(tr("%1 is no model for this.").arg(path_text(fetched)));
+    models_->setCurrentIndex(static_cast<int>(at - offers.begin()));
+    plan();
+  }
 }
 
 void StartPage::fill_models() {

@@ -12,13 +12,13 @@ class QButtonGroup;
 class QComboBox;
 class QGridLayout;
 class QLabel;
-class QLineEdit;
 class QPushButton;
 class QVBoxLayout;
 
 namespace ferry::gui {
 
 class ErrorLabel;
+class FetchBox;
 class Notice;
 
 class StartPage : public Page {
@@ -46,8 +46,7 @@ class StartPage : public Page {
   QWidget* make_columns();
   QWidget* make_fetch();
   void show_fetch();
-  std::filesystem::path fetched_directory() const;
-  std::vector<std::filesystem::path> models_of_ones_own() const;
+  void take_fetched(const std::filesystem::path& directory);
   /** A model's directory, or data. */
   void take_path(const std::filesystem::path& path);
   void dragEnterEvent(QDragEnterEvent* event) override;
@@ -75,7 +74,8 @@ class StartPage : public Page {
   QWidget *data_buttons_, *columns_box_, *fetch_;
   QComboBox *text_column_, *label_column_;
   QLabel* fetch_words_;
-  QLineEdit *fetch_folder_, *fetch_command_;
+  QPushButton* download_;
+  FetchBox* fetch_box_;
   ErrorLabel* data_trouble_;
   QLabel *data_, *verdict_, *promise_;
   Notice *plan_trouble_, *start_trouble_;
@@ -89,6 +89,7 @@ class StartPage : public Page {
   /** The user's own, for StartKind::own_data and for StartKind::go_on. */
   std::filesystem::path own_data_, own_text_;
   std::vector<std::filesystem::path> own_models_;  ///< folders that were chosen
+  std::filesystem::path fetched_;                  ///< is chosen once it is found
   std::filesystem::path& own() { return kind_ == StartKind::go_on ? own_text_ : own_data_; }
   bool is_planned_ = false, fits_ = false, is_asking_ = false;
   std::filesystem::path started_;  ///< the run that Start began

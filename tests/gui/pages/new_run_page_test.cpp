@@ -163,11 +163,11 @@ TEST_F(NewRun, ShowsWhatTheModelIs) {
   EXPECT_EQ(settings().text("model_name_or_path"), "tiny");
 }
 
-TEST_F(NewRun, AModelOfTheHubThatIsNotHereComesWithItsCommand) {
+TEST_F(NewRun, AModelOfTheHubThatIsNotHereMayBeFetched) {
   settings().set_text("model_name_or_path", "openai-community/gpt2");
-  auto* const download = child<QLineEdit>("model_download");
+  auto* const download = child<QPushButton>("fetch_button");
   ASSERT_TRUE(until([&] { return download->isVisible(); }));
-  EXPECT_TRUE(download->text().startsWith("ferry fetch openai-community/gpt2"));
+  EXPECT_EQ(child<QLineEdit>("fetch_name")->text(), "openai-community/gpt2");
   EXPECT_FALSE(settings().problem("model_name_or_path").isEmpty());
   // A decoder's own defaults are those that the form shows; tasks that it has not cannot be taken.
   EXPECT_EQ(settings().default_text("learning_rate"), "1e-5");

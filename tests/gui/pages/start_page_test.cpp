@@ -1,17 +1,22 @@
 #include "gui/pages/start/start_page.h"
 
+#include <fmt/format.h>
+
 #include <QAbstractButton>
-#include <QClipboard>
 #include <QComboBox>
 #include <QDropEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMimeData>
+#include <QProgressBar>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <fstream>
+#include <iterator>
 
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
+#include "tests/files/hub/fake_hub.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/train/tiny_model.h"
 
@@ -71,26 +76,93 @@ TEST_F(Start, OwnDataAreAskedForAndPlanned) {
   EXPECT_EQ(trouble.text(), "") << "said once, beside the data";
 }
 
-TEST_F(Start, WithoutALanguageModelItSaysHowToGetOne) {
+/** Puts the files of a directory on the hub under `name`. */
+void put_on_hub(const test::FakeHub& hub,
+                const std::filesystem::path& directory,
+                const char* name) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    hub.put(fmt::format("models/{}/main/{}", name, entry.path().filename().string()),
+            std::string(std::istreambuf_iterator<char>(file), {}));
+  }
+}
+
+class StartWithHub : public Start {
+ protected:
+  test::FakeHub& hub = test::FakeHub::fresh();
+  test::Environment environment{{{"HF_ENDPOINT", hub.url()},
+                                 {"HF_HUB_CACHE", (surroundings.home / "hub").string()},
+                                 {"HF_HUB_OFFLINE", "0"},
+                                 {"HF_TOKEN", ""}}};
+  QLineEdit& name = part<QLineEdit>(page, "fetch_name");
+  QPushButton& button = part<QPushButton>(page, "fetch_button");
+  QLabel& words = part<QLabel>(page, "fetch_words");
+};
+
+TEST_F(StartWithHub, ALanguageModelThatIsNotHereIsOfferedWithItsSize) {
+  test::write_tiny_language_model(surroundings.home / "made");
+  put_on_hub(hub, surroundings.home / "made", "HuggingFaceTB/SmolLM2-135M");
   show_page(page);
   part<QAbstractButton>(page, "card_go_on").click();
-  auto& command = part<QLineEdit>(page, "fetch_command");
-  ASSERT_TRUE(wait_until([&] { return command.isVisible(); }));
+  ASSERT_TRUE(wait_until([&] { return button.isVisible(); }));
+  EXPECT_EQ(name.text(), "HuggingFaceTB/SmolLM2-135M");
   EXPECT_FALSE(start.isEnabled());
+  EXPECT_TRUE(hub.requests().empty()) << "nobody is asked before the user says so";
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
+  EXPECT_TRUE(words.text().contains(" are free")) << words.text().toStdString();
   picture(page, "start_no_model");
-  const auto folder = surroundings.home / "my models";
-  part<QLineEdit>(page, "fetch_folder").setText(path_text(folder));
-  EXPECT_TRUE(command.text().startsWith("hf download")) << command.text().toStdString();
-  EXPECT_TRUE(command.text().contains("--local-dir '" + path_text(folder)))
-      << command.text().toStdString();
-  part<QPushButton>(page, "copy_fetch").click();
-  EXPECT_EQ(QApplication::clipboard()->text(), command.text());
-  // The command is done: the model is found where it was to be brought to.
-  const QString name = command.text().section('/', -1).remove('\'');
-  test::write_tiny_language_model(folder / name.toStdString());
-  part<QPushButton>(page, "look_again").click();
-  ASSERT_TRUE(wait_until([&] { return model.findText(name) >= 0; }));
-  EXPECT_FALSE(command.isVisible());
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return model.isEnabled(); }));
+  EXPECT_TRUE(model.currentText().contains("SmolLM2-135M")) << model.currentText().toStdString();
+  EXPECT_FALSE(name.isVisible());
+}
+
+TEST_F(StartWithHub, AnyModelIsFetchedAndChosen) {
+  test::write_tiny_model(surroundings.home / "made");
+  put_on_hub(hub, surroundings.home / "made", "org/other-bert");
+  show_page(page);
+  ASSERT_TRUE(wait_for_plan());
+  part<QPushButton>(page, "download_model").click();
+  name.setText("org/nothing");
+  button.click();
+  auto& wrong = part<ErrorLabel>(page, "fetch_trouble");
+  ASSERT_TRUE(wait_until([&] { return wrong.isVisible(); }));
+  EXPECT_TRUE(wrong.error().contains("org/nothing")) << wrong.error().toStdString();
+  name.setText("org/other-bert");
+  EXPECT_FALSE(wrong.isVisible());
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return model.currentText() == "org/other-bert"; }));
+  ASSERT_TRUE(wait_for_plan());
+  EXPECT_TRUE(start.isEnabled()) << trouble.text().toStdString();
+}
+
+TEST_F(StartWithHub, ADownloadIsStoppedAndGoesOn) {
+  test::write_tiny_model(surroundings.home / "made");
+  put_on_hub(hub, surroundings.home / "made", "org/other-bert");
+  hub.put("models/org/other-bert/main/model.safetensors", test::bytes_of(4'000'000, 1));
+  hub.set_rules({{{"in", "/other-bert"}, {"origin", "cdn"}, {"times", 1}, {"ms_per_64k", 100}}});
+  show_page(page);
+  ASSERT_TRUE(wait_for_plan());
+  part<QPushButton>(page, "download_model").click();
+  name.setText("org/other-bert");
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
+  button.click();
+  auto& bar = part<QProgressBar>(page, "fetch_progress");
+  ASSERT_TRUE(wait_until([&] { return bar.value() > 0; }));
+  part<QPushButton>(page, "fetch_cancel").click();
+  EXPECT_FALSE(bar.isVisible());
+  EXPECT_TRUE(button.isEnabled());
+  EXPECT_TRUE(words.text().startsWith("Stopped")) << words.text().toStdString();
+  // The thread that was stopped gives its lock back.
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
+  EXPECT_TRUE(words.text().contains("still to come")) << words.text().toStdString();
+  button.click();
+  ASSERT_TRUE(wait_until([&] { return !name.isVisible(); }));
 }
 
 TEST_F(Start, TakesADroppedModelAndDroppedData) {
