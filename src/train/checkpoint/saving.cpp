@@ -42,8 +42,15 @@ Saving::Saving(Session& session,
 
 /** The final model will be this one, unless a better one comes. */
 bool Saving::is_best() const {
-  return best_.is_loaded_at_end() && metrics_.last_evaluation_step() == session_.n_steps() &&
-         best_.ranking().front() == session_.n_steps();
+  return metrics_.last_evaluation_step() == session_.n_steps() &&
+         is_best_so_far(session_.n_steps());
+}
+
+/** Before the first evaluation no step is. */
+bool Saving::is_best_so_far(int64_t step) const {
+  if (!best_.is_loaded_at_end()) return false;
+  const std::vector<int64_t> ranking = best_.ranking();
+  return !ranking.empty() && ranking.front() == step;
 }
 
 bool Saving::is_due() const {
@@ -113,7 +120,7 @@ void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
                                      : fmt::format("the last is {}", all.back().path.string()),
                          no_memory ? no_memory->what() : e.what());
     }
-    if (best_.is_loaded_at_end() && best_.ranking().front() == outcome.step)
+    if (is_best_so_far(outcome.step))
       text += "; it is of the best evaluation so far, whose model is lost with it";
     progress_.log_line(text);
   } else {

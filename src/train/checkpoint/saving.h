@@ -37,6 +37,7 @@ class Saving {
  private:
   bool is_due() const;
   bool is_best() const;
+  bool is_best_so_far(int64_t step) const;
   void after_dropped_step(Control& control, bool is_asked);
   void begin(bool is_asked);
   void tell(const CheckpointSaver::Outcome& outcome, Control& control);

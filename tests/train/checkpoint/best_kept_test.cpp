@@ -2,6 +2,8 @@
 // checkpoint of it: the step that it goes on from is safe on the drive, and so must be the best
 // model, with the bits of a run that never stopped.
 
+#include <sys/resource.h>
+
 #include <optional>
 
 #include "tests/train/run_test.h"
@@ -111,6 +113,25 @@ TEST_F(BestKept, KilledBeforeTheCheckpointIsCompleteItGoesBack) {
     EXPECT_NE(text_of(root_ / "err").find("the run goes back"), std::string::npos)
         << text_of(root_ / "err");
   }
+}
+
+/** A checkpoint that cannot be written before anything was evaluated is said, and no more. */
+TEST_F(BestKept, ACheckpointThatFailsBeforeTheFirstEvaluationIsSaid) {
+  auto words = options(false);
+  words.insert(words.end(), {"--save-steps=3", "--max-steps=10"});
+  ASSERT_EQ(ferry(new_run("unlimited", words)).code(), 0) << text_of(root_ / "err");
+  const pid_t child = start_ferry(root_, new_run("limited", words), "", [] {
+    const rlimit files = {40 << 10, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &files);
+  });
+  const Outcome limited = wait_for(child);
+  ASSERT_TRUE(WIFEXITED(limited.status)) << limited.err;
+  EXPECT_NE(limited.err.find("checkpoint-3 could not be written, and there is none before it"),
+            std::string::npos)
+      << limited.err;
+  ASSERT_EQ(ferry({"train", "--resume=limited"}).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(text_of(root_ / "limited/final/model.safetensors"),
+            text_of(root_ / "unlimited/final/model.safetensors"));
 }
 
 /** The model is there, and run.json does not say so yet. */
