@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <span>
 
 #include "src/base/error.h"
 #include "src/config/models/models.h"
@@ -79,7 +80,13 @@ void check_training(const config::Config& config, const Tell& tell) {
   const HfDirectory model = open_run_model(config);
   const ModelTable table = make_model_table(config, model.config(), task_kind_of(config).head,
                                             n_labels_without_data(model.config()), {});
-  check_vocabulary(model, Tokenizer::open(model.path()), table);
+  const Tokenizer tokenizer = Tokenizer::open(model.path());
+  check_vocabulary(model, tokenizer, table);
+  if (const std::string note = note_of_missing_end(config, tokenizer); !note.empty()) tell(note);
+  // Each text of a language model ends with it.
+  if (const int32_t end = tokenizer.special_ids().eos;
+      end >= 0 && task_kind_of(config).head == HeadKind::causal_lm)
+    check_rows(std::span(&end, 1), tokenizer, table);
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   const RowNeed rows = task_kind_of(config).rows;
   for (const char* key : {"dataset", "eval_dataset"}) {

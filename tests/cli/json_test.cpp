@@ -153,6 +153,31 @@ TEST_F(ForPrograms, ADryRunIsOneObject) {
   EXPECT_EQ(error["error"]["exit_code"], 4);
 }
 
+TEST_F(ForPrograms, ADryRunLooksForTheEndToken) {
+  const auto write_tokenizer = [&](int end_id, const std::string& settings) {
+    directory_.write(
+        "llama/tokenizer.json",
+        R"({"version": "1.0", "added_tokens": [{"id": )" + std::to_string(end_id) +
+            R"(, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true}], "normalizer": null,
+            "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+            "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "It": 1}}})");
+    directory_.write("llama/tokenizer_config.json", settings);
+    return run({"train", "--from-config", "llama", "--tokenizer", "llama", "--device", "cpu",
+                "--dataset", "book.txt", "--dry-run"});
+  };
+  const std::string named = R"({"eos_token": "<end>"})";
+  const Outcome right = write_tokenizer(2, named);
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_FALSE(config::contains(right.err, "end token")) << right.err;
+  const Outcome none = write_tokenizer(2, "{}");
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_CONTAINS(none.err, "the tokenizer names no end token");
+  const Outcome beyond = write_tokenizer(64, named);  // the model has rows for 64 tokens
+  EXPECT_EQ(beyond.exit_code, 4) << beyond.err;
+  EXPECT_CONTAINS(beyond.err, "<end>");
+}
+
 TEST_F(ForPrograms, APlanThatDoesNotFitIsOneAnswer) {
   const Outcome outcome = run({"plan", "--model", "Llama-3.1-8B", "--machine", "4090-24g",
                                "--host-memory", "16GiB", "--json"});

@@ -140,6 +140,13 @@ const TaskKind& task_kind_of(const config::Config& config) {
   return task_kind(config.text("task"));
 }
 
+std::string note_of_missing_end(const config::Config& config, const Tokenizer& tokenizer) {
+  if (task_kind_of(config).head != HeadKind::causal_lm || tokenizer.special_ids().eos >= 0)
+    return {};
+  return "the tokenizer names no end token: texts are trained without one, and the model will not "
+         "learn to stop (name one in tokenizer_config.json: \"eos_token\": \"TOKEN\")";
+}
+
 int64_t n_labels_without_data(const HfConfig& model) {
   constexpr int64_t kAssumed = 2;
   return model.id2label.empty() ? kAssumed : static_cast<int64_t>(model.id2label.size());
@@ -165,6 +172,8 @@ Texts texts_to_train_on(const config::Config& config,
   }
   texts.task = kind.make(all->scheme(), task_settings(config, model, tokenizer));
   texts.notes = all->notes();
+  if (std::string note = tokenizer ? note_of_missing_end(config, *tokenizer) : ""; !note.empty())
+    texts.notes.push_back(std::move(note));
   texts.train = source_of(all);
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
     texts.eval = source_of(open_dataset(dataset_options(config, path, kind.rows), all->scheme()));

@@ -56,6 +56,10 @@ std::shared_ptr<const DatasetReader> open_training_data(const config::Config& co
 /** The kind of the task that a training's settings name. */
 const TaskKind& task_kind_of(const config::Config& config);
 
+/** A line for the user where a language model would be trained on texts without an end, and so
+ * would not learn to stop; else empty. */
+std::string note_of_missing_end(const config::Config& config, const Tokenizer& tokenizer);
+
 /** The labels of a training's head where its data are not read: those of the model, else 2. Their
  * bytes are no matter. */
 int64_t n_labels_without_data(const HfConfig& model);

@@ -110,15 +110,6 @@ void read_samples(Job& job) {
     check_rows(prompt.ids, job.model.tokenizer, job.model.table);
 }
 
-/** A language model that never sees an end never learns to stop. */
-void note_end_token(Job& job, const Task& task) {
-  if (task.loss() != LossKind::causal_lm || job.model.tokenizer.special_ids().eos >= 0) return;
-  job.notes.push_back(fmt::format(
-      "the tokenizer of '{}' names no end token: texts are trained without one, and the model will "
-      "not learn to stop (name one in tokenizer_config.json: \"eos_token\": \"TOKEN\")",
-      job.model.directory.path().string()));
-}
-
 void tokenize_texts(Job& job, const Texts& texts) {
   const int64_t max_length =
       choose_max_length(job.config, job.model.table.max_positions, job.machine.plan.has_gpu);
@@ -250,7 +241,6 @@ Job prepare(config::Config config, const JobRequest& request) {
                       job.model.directory.config().origin());
   make_table(job, *texts.task, trains);
   if (trains) read_samples(job);
-  if (trains) note_end_token(job, *texts.task);
   tokenize_texts(job, texts);
   if (trains) {
     check_best_model(job.config, job.data);
