@@ -83,8 +83,16 @@ void remember_places(const Config& config) noexcept {
   }
 }
 
+bool is_settings_of_run(const fs::path& file) {
+  return path_exists(file.parent_path() / "run.json");
+}
+
 std::vector<std::string> take_back_places(Config& config) {
   std::vector<std::string> notes;
+  if (config.is_set("trace") && !config.is_auto("trace"))
+    notes.emplace_back(
+        "the run's own trace is left out: --trace FILE makes one of what is to come");
+  config.forget("trace");
   const std::vector<std::string> drives = drives_of(config), tokens = token_directory_of(config);
   if (drives.empty() && tokens.empty()) return notes;
   std::set<std::string> known;

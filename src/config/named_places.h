@@ -20,8 +20,12 @@ std::filesystem::path named_places_file();
  * has to name them again. */
 void remember_places(const Config& config) noexcept;
 
-/** Forgets nvme_path and token_cache where nobody has named their directories here. Called right
- * after the settings of a run were read; a line about each that is left out. */
+/** The file lies in a run's directory. */
+bool is_settings_of_run(const std::filesystem::path& file);
+
+/** Forgets nvme_path and token_cache where nobody has named their directories here, and the trace,
+ * which was of the run's first steps. Called right after the settings of a run were read; a line
+ * about each that is left out. */
 std::vector<std::string> take_back_places(Config& config);
 
 }  // namespace ferry::config

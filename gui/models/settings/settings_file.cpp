@@ -6,6 +6,7 @@
 #include <QSaveFile>
 
 #include "gui/models/text.h"
+#include "src/config/named_places.h"
 #include "src/config/options/value.h"
 
 namespace ferry::gui {
@@ -53,6 +54,7 @@ QString write_settings_file(const fs::path& file,
 config::Config read_settings_file(const fs::path& file) {
   config::Config settings;
   read_config_file(settings, file);
+  if (config::is_settings_of_run(file)) config::take_back_places(settings);
   return settings;
 }
 

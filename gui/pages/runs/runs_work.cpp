@@ -8,6 +8,7 @@
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/runs_page.h"
 #include "src/config/config.h"
+#include "src/config/named_places.h"
 #include "src/service/runs/delete_run.h"
 #include "src/service/runs/run_report.h"
 #include "src/service/runs/run_watch.h"
@@ -26,6 +27,7 @@ config::Config settings_of(const fs::path& run) {
   const fs::path file = run / "config.toml";
   config::Config read, settings;
   config::read_toml_file(read, file, config::Source::file);
+  config::take_back_places(read);  // the run may be somebody else's
   const config::Config built_in;
   for (const config::Option& option : config::option_table()) {
     const std::string_view key = option.key;

@@ -354,21 +354,10 @@ void refuse_other_directory(const Config& config, const std::filesystem::path& r
                           "the copy; a new run begins with --model CHECKPOINT and no --resume"));
 }
 
-/** Settings of a run, which may be somebody else's: nothing is written to what they alone name. The
- * trace was of the run's first steps. */
+/** Settings of a run, which may be somebody else's: nothing is written to what they alone name. */
 void take_back_paths(CommandLine& command) {
-  if (command.config.is_set("trace") && !command.config.is_auto("trace"))
-    command.notes.push_back(
-        "the run's own trace is left out: --trace FILE makes one of what is to come");
-  command.config.forget("trace");
   for (std::string& note : take_back_places(command.config))
     command.notes.push_back(std::move(note));
-}
-
-/** The file lies in a run's directory. */
-bool is_of_run(const std::filesystem::path& file) {
-  std::error_code error;
-  return std::filesystem::exists(file.parent_path() / "run.json", error);
 }
 
 /** A preset that is a file may be somebody else's: where it has something written is said. */
@@ -397,7 +386,7 @@ void read_sources(CommandLine& command,
   if (!reader.config_file.empty()) {
     const PresetHead head = read_config_file(command.config, reader.config_file);
     if (!head.is_empty()) command.head = head;
-    if (is_of_run(reader.config_file)) take_back_paths(command);
+    if (is_settings_of_run(reader.config_file)) take_back_paths(command);
   }
   read_environment(command, environment);
   std::map<std::string_view, std::string> before;  // key -> value

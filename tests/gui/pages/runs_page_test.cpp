@@ -213,6 +213,8 @@ TEST_F(Runs, GoWhereTheUserWants) {
   const fs::path one = make_run(home_.runs() / "one"), two = make_run(home_.runs() / "two");
   for (const char* name : {"final", "samples"})
     fs::create_directories(one / name);
+  std::ofstream(one / "config.toml", std::ios::app)
+      << "nvme_path = ['/elsewhere']\ntrace = '/elsewhere/trace'\n";
   open();
   std::vector<std::string> went;
   const auto note = [&](const char* where) {
@@ -231,6 +233,8 @@ TEST_F(Runs, GoWhereTheUserWants) {
     went.push_back("new " + settings.text("task") + (settings.is_set("output_dir") ? " here" : ""));
     EXPECT_DOUBLE_EQ(settings.number("learning_rate"), 3e-5);
     EXPECT_FALSE(settings.is_set("seed"));
+    for (const char* place : {"nvme_path", "trace"})
+      EXPECT_FALSE(settings.is_set(place)) << "a run may be somebody else's";
   });
   select(one);
   QTest::keyClick(table(), Qt::Key_Return);
