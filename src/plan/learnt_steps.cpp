@@ -128,10 +128,14 @@ std::optional<Plan> find_learnt_plan(const ModelTable& model, const PlanRequest&
   if (!request.machine || request.machine->learnt.empty()) return std::nullopt;
   const LearntSteps learnt(model, request);
   if (!learnt.has_any()) return std::nullopt;
+  std::vector<Plan> rivals = search_rivals(model, request, kRival_share);
+  const auto n_known =
+      std::ranges::count_if(rivals, [&](const Plan& plan) { return learnt.knows(plan); });
   std::optional<Plan> fastest;
   double fastest_s = 0;
-  for (Plan& plan : search_rivals(model, request, kRival_share)) {
+  for (Plan& plan : rivals) {
     const bool is_known = learnt.knows(plan);
+    if (!is_known && n_known > 1) continue;  // the choice was made between those
     learnt.correct(plan);
     // A time that nobody saw has to be better by more than predictions tell apart.
     const double seconds = plan.predicted->step_s * (is_known ? 1 : 1 + kPrediction_share);

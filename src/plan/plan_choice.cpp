@@ -66,23 +66,34 @@ class Choosing {
     return seconds_to_time(open_[0]) + seconds_to_time(open_[1]) <= left_s_;
   }
 
-  /** The least time that a step of the plan may take. */
-  double least_s(const Plan& plan) const {
-    const bool has_same = std::ranges::any_of(choice_.tried, [&](const Rival& rival) {
+  /** True where a plan with the same micro-batch was timed. */
+  bool has_like(const Plan& plan) const {
+    return std::ranges::any_of(choice_.tried, [&](const Rival& rival) {
       return rival.step_s && rival.plan.micro_batch_size == plan.micro_batch_size;
     });
-    return plan.predicted->step_s * learnt_.ratio_of(plan) /
-           (1 + (has_same ? kDoubtOfSame : kDoubtOfOthers));
   }
 
-  /** Times the plan that may be the fastest of those that are left. False where none may be faster
-   * than the fastest that was timed, or there is no time for it. */
+  /** The least time that a step of the plan may take. */
+  double least_s(const Plan& plan) const {
+    return plan.predicted->step_s * learnt_.ratio_of(plan) /
+           (1 + (has_like(plan) ? kDoubtOfSame : kDoubtOfOthers));
+  }
+
+  /** The plan to time next: the planner's own, then those of other micro-batches, and at last those
+   * that are like one that was timed; of each the one that may be the fastest. */
+  std::vector<Plan>::iterator next() {
+    if (choice_.tried.empty()) return open_.begin();
+    return std::ranges::min_element(open_, {}, [&](const Plan& plan) {
+      const bool is_late = has_like(plan) || least_s(plan) >= fastest_s_;
+      return std::pair(is_late, least_s(plan));
+    });
+  }
+
+  /** Times the next plan. False where none may be faster than the fastest that was timed, or there
+   * is no time for it. */
   bool time_next() {
     if (open_.empty() || choice_.learnt.size() == kTimed_most) return false;
-    const auto next =
-        choice_.tried.empty()
-            ? open_.begin()
-            : std::ranges::min_element(open_, {}, [&](const Plan& plan) { return least_s(plan); });
+    const auto next = this->next();
     if (least_s(*next) >= fastest_s_ || std::max(last_s_, seconds_to_time(*next)) > left_s_)
       return false;
     Rival rival = {.plan = std::move(*next)};

@@ -71,9 +71,15 @@ class StepBench(unittest.TestCase):
             self.assertIn("host memory within 3 %: ", said)
 
     def test_plan_sweep(self):
+        machine = json.loads(Path(profile).read_text())
+        machine["gpu"]["adamw_params_per_s"] = 1e6  # so slow that micro-batches make no difference
+        for rate in machine["host"]["adamw"]:
+            rate.update(alone=1e5, beside_copies=1e5)
         with tempfile.TemporaryDirectory() as folder:
-            said = output_of(sys.executable, HERE / "gpu/plan_sweep.py", programs["step_bench"], profile, "--smoke",
-                             "--shape", "llama-tiny", "--batch", 4, "--length", 64, "--dtype", "fp32", "--plans", 1,
+            slow = Path(folder) / "slow.json"
+            slow.write_text(json.dumps(machine))
+            said = output_of(sys.executable, HERE / "gpu/plan_sweep.py", programs["step_bench"], slow, "--smoke",
+                             "--shape", "llama-tiny", "--batch", 2, "--length", 16, "--dtype", "fp32", "--plans", 1,
                              "--out", folder)
             self.assertEqual(said.count("forced: "), 1)
             self.assertIn("best of 1 forced plans", said)

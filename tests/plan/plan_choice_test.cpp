@@ -57,7 +57,7 @@ TEST_F(PlanChoosing, RivalsAreTheBestOfOtherMicroBatchesAndChoices) {
   for (const bool clips : {true, false}) {
     request_.clips = clips;
     const std::vector<Plan> rivals = search_rivals(model_, request_, kRival_share);
-    ASSERT_GE(rivals.size(), 3u);
+    ASSERT_GE(rivals.size(), 2u);
     EXPECT_EQ(rivals.front().why, make_plan(model_, request_).why);
     const double first_s = rivals.front().predicted->step_s;
     std::set<std::string> all;
@@ -66,6 +66,14 @@ TEST_F(PlanChoosing, RivalsAreTheBestOfOtherMicroBatchesAndChoices) {
       EXPECT_LE(plan.predicted->step_s, first_s * 1.1);
       EXPECT_GE(plan.predicted->step_s, i > 1 ? rivals[i - 1].predicted->step_s : 0);
       EXPECT_TRUE(all.insert(plan.why).second) << plan.why;
+      for (size_t j = 0; j < i; ++j) {  // something has less to do than in each before
+        const Plan& other = rivals[j];
+        bool has_less = plan.micro_batch_size != other.micro_batch_size ||
+                        plan.predicted->step_s < other.predicted->step_s;
+        for (size_t q = 0; q < kQueues; ++q)
+          has_less = has_less || plan.predicted->alone_s[q] < other.predicted->alone_s[q];
+        EXPECT_TRUE(has_less) << plan.why;
+      }
       EXPECT_LE(plan.layout.n_bytes[0], request_.gpu_budget_bytes);
       EXPECT_GT(plan.layout.n_bytes[0], 0);
       // It is the best of its micro-batch and choice.
@@ -94,6 +102,7 @@ TEST_F(PlanChoosing, TakesThePlanThatWasTimedFastest) {
   EXPECT_NE(promised.micro_batch_size, faster);
   ASSERT_EQ(choice.tried.size(), timed_.size());
   EXPECT_GE(choice.tried.size(), 2u);
+  EXPECT_NE(choice.tried[0].plan.micro_batch_size, choice.tried[1].plan.micro_batch_size);
   EXPECT_LE(choice.learnt.size(), 4u);
   EXPECT_EQ(choice.tried.front().plan.why, promised.why) << "the planner's own is the first";
   double fastest_s = 1e9;

@@ -139,6 +139,17 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
   return n_passes * std::max(0.0, streamed_share * (forward_bytes + backward_bytes) - kept_bytes);
 }
 
+/** True where the plan cannot be faster than `than` by more than predictions tell apart, however
+ * much they are off: it has the same products, and no queue has less to do. */
+bool only_adds_work(const Plan& plan, const Plan& than) {
+  constexpr double kSame = 0.01;
+  if (plan.micro_batch_size != than.micro_batch_size) return false;
+  const double least_s = kSame * than.predicted->step_s;
+  for (size_t q = 0; q < kQueues; ++q)
+    if (plan.predicted->alone_s[q] < than.predicted->alone_s[q] - least_s) return false;
+  return plan.predicted->step_s > than.predicted->step_s - least_s;
+}
+
 /** A candidate, and what it leaves open. */
 struct Variant {
   Candidate candidate;
@@ -212,13 +223,14 @@ class Searcher {
       if (one.plan.predicted->step_s > most_s || plans.size() == kMost) break;
       if (std::ranges::find(seen, one.variant.candidate) != seen.end()) continue;
       seen.push_back(one.variant.candidate);
+      const auto is_beside = [&](const Plan& other) { return only_adds_work(one.plan, other); };
+      if (std::ranges::any_of(plans, is_beside)) continue;
       best_ = one.variant;
       found_.plan = std::move(one.plan);
       rebalance();
       Plan& plan = *found_.plan;
-      const bool is_known =
-          std::ranges::any_of(plans, [&](const Plan& other) { return other.why == plan.why; });
-      if (is_known || plan.predicted->step_s > most_s) continue;
+      const auto adds_to = [&](const Plan& other) { return only_adds_work(plan, other); };
+      if (std::ranges::any_of(plans, adds_to)) continue;
       plan.layout = make_layout(plan.shape);
       plans.push_back(std::move(plan));
     }

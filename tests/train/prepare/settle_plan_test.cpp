@@ -12,15 +12,26 @@ using nlohmann::json;
 
 class SettledPlan : public RunTest {
  protected:
-  /** Of a machine whose updates take seconds and whose products take nothing: micro-batches make no
-   * difference, and runs are long. */
+  static void SetUpTestSuite() {
+    RunTest::SetUpTestSuite();
+    std::ofstream data(root_ / "full.tsv");
+    data << "text\tlabel\n";
+    for (int i = 0; i < 40; ++i) {  // 32 tokens each with the ends: as many as the model takes
+      const std::string colour = i % 2 == 0 ? "red" : "blue";
+      for (int w = 0; w < 29; ++w)
+        data << (w % 2 == 0 ? "old " : "car ");
+      data << colour << "\t" << colour << "\n";
+    }
+  }
+  /** Of a machine whose products take seconds, all at one rate: micro-batches make no difference,
+   * and runs are long. */
   void SetUp() override {
     const json host = {
         {"threads", 1},
         {"memory_bytes", int64_t{1} << 34},
         {"memory_bytes_per_s", 1e15},
-        {"adamw", {{{"threads", 1}, {"alone", 2000}}}},
-        {"gemms", {{{"type", "fp32"}, {"rows", 64}, {"width", 64}, {"flops_per_s", 1e15}}}},
+        {"adamw", {{{"threads", 1}, {"alone", 1e12}}}},
+        {"gemms", {{{"type", "fp32"}, {"rows", 64}, {"width", 64}, {"flops_per_s", 5e6}}}},
         {"attentions",
          {{{"type", "fp32"},
            {"backend", "cpu_math"},
@@ -39,9 +50,9 @@ class SettledPlan : public RunTest {
 
   static std::vector<std::string> words(const std::string& verb,
                                         const std::vector<std::string>& more) {
-    std::vector<std::string> all = {
-        verb,           "--model=model",        "--dataset=train.tsv",  "--eval-dataset=dev.tsv",
-        "--device=cpu", "--train-batch-size=8", "--intra-op-threads=1", "--lr=3e-3"};
+    std::vector<std::string> all = {verb,           "--model=model",        "--dataset=full.tsv",
+                                    "--device=cpu", "--train-batch-size=8", "--intra-op-threads=1",
+                                    "--lr=3e-3"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
