@@ -60,19 +60,32 @@ class Reservation {
   virtual void acquire() = 0;
 };
 
+/** The host memory of a device that is pinned, in bytes. */
+struct PinnedBytes {
+  int64_t pinned = 0;    ///< with the ring
+  int64_t ring = 0;      ///< slots for what is not pinned
+  int64_t unpinned = 0;  ///< what copies touch and is not pinned: it goes through the ring
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
   virtual bool is_cuda() const = 0;
-  /** One reservation a place; throws Error(does_not_fit) that names place and size. Host memory
-   * that is pinned is written to by `touch` before: the caller's thread, if it is empty. */
+  /** One reservation a place; throws Error(does_not_fit) that names place and size. Host memory is
+   * written to by `touch` before it is pinned: by the caller's thread, if `touch` is empty. Host
+   * memory beyond `copied` is never an end of a copy to or from the device, and is not pinned. As
+   * much of the rest is pinned, from its begin on, as may be and as the system allows; copies of
+   * what remains go through a ring of pinned slots, which the first reservation of host memory
+   * makes where it needs one. */
   virtual std::unique_ptr<Reservation> reserve(Place place,
                                                int64_t n_bytes,
-                                               const FirstTouch& touch) = 0;
-  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) {
-    return reserve(place, n_bytes, {});
+                                               const FirstTouch& touch,
+                                               const ByteRange& copied) = 0;
+  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes, const FirstTouch& touch = {}) {
+    return reserve(place, n_bytes, touch, {0, n_bytes});
   }
+  virtual PinnedBytes pinned_bytes() const = 0;
 
   /** An event of one queue: its records happen in their order there, so that a wait for one of them
    * is never ended by a later one. */
@@ -106,8 +119,9 @@ class Device {
   /** Behaves as if submitted work had thrown this: queued work drains without effect. */
   virtual void fail(std::exception_ptr failure) = 0;
 
-  /** Inside work of a transfer queue: dst and src as the queue's direction says. Inside work of the
-   * save queue: from either place to the host, done when await_copies() returns. */
+  /** Inside work of a transfer queue: dst and src as the queue's direction says. What goes through
+   * a ring has been read from host memory, or written to it, when copy() returns. Inside work of
+   * the save queue: from either place to the host, done when await_copies() returns. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
   virtual void await_copies() = 0;
   virtual DeviceMath& math() = 0;
@@ -131,6 +145,8 @@ struct SimulatedOptions {
   uint64_t seed = 0;
   int64_t gpu_capacity_bytes = INT64_MAX;
   bool poison = false;
+  int64_t pinned_bytes_max = INT64_MAX;  ///< as that of make_cuda_device()
+  int64_t pinnable_bytes = INT64_MAX;    ///< the system that is played refuses to pin more
 };
 
 /** `pool` does the arithmetic and outlives the device. */
@@ -155,8 +171,10 @@ enum class HostWaits : uint8_t {
   driver,   ///< stream memory operations: the GPU looks at a flag, no thread waits
   threads,  ///< a thread for each queue waits, then submits what follows
 };
-/** Throws Error(machine) where probe_cuda() says it cannot. */
-std::unique_ptr<Device> make_cuda_device(HostWaits waits = HostWaits::probed);
+/** At most `pinned_bytes_max` of host memory are pinned; where a ring is needed, host waits are
+ * those of threads. Throws Error(machine) where probe_cuda() says it cannot. */
+std::unique_ptr<Device> make_cuda_device(HostWaits waits = HostWaits::probed,
+                                         int64_t pinned_bytes_max = INT64_MAX);
 /** Bytes the driver counts as used on the current GPU. */
 int64_t cuda_driver_used_bytes();
 

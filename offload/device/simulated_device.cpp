@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -20,28 +21,87 @@
 #include "offload/device/host/cpu_math.h"
 #include "offload/device/host/host_queue.h"
 #include "offload/device/host/mapped_pages.h"
+#include "offload/device/host/pinning.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
 namespace ferry {
 namespace {
 
+/** Refuses to pin more than so many bytes. */
+class PlayedSystem final : public PinningSystem {
+ public:
+  explicit PlayedSystem(int64_t pinnable_bytes) : left_bytes_(pinnable_bytes) {}
+  bool pin(std::byte*, int64_t n_bytes) override {
+    if (n_bytes > left_bytes_) return false;
+    left_bytes_ -= n_bytes;
+    return true;
+  }
+  void unpin(std::byte*, int64_t n_bytes) override { left_bytes_ += n_bytes; }
+
+ private:
+  int64_t left_bytes_;
+};
+
+/** Copies when they are waited for: a slot that is used too early shows. */
+class LateLink final : public RingLink {
+ public:
+  void start(int slot, void* to, const void* from, int64_t n_bytes) override {
+    under_way_[static_cast<size_t>(slot)] = {to, from, n_bytes};
+  }
+  void await(int slot) override {
+    auto& [to, from, n_bytes] = under_way_[static_cast<size_t>(slot)];
+    std::memcpy(to, from, static_cast<size_t>(std::exchange(n_bytes, 0)));
+  }
+
+ private:
+  struct Copy {
+    void* to = this;
+    const void* from = this;
+    int64_t n_bytes = 0;
+  };
+  std::array<Copy, kRingSlots> under_way_;
+};
+
+/** Copies in a thread, as an engine does. */
+class ThreadLink final : public RingLink {
+ public:
+  void start(int slot, void* to, const void* from, int64_t n_bytes) override {
+    auto& under_way = under_way_[static_cast<size_t>(slot)];
+    under_way = true;
+    engine_.push([=, &under_way] {
+      std::memcpy(to, from, static_cast<size_t>(n_bytes));
+      under_way = false;
+      under_way.notify_all();
+    });
+  }
+  void await(int slot) override { under_way_[static_cast<size_t>(slot)].wait(true); }
+
+ private:
+  std::array<std::atomic<bool>, kRingSlots> under_way_{};
+  HostQueue engine_;  // last: its thread ends before what it uses
+};
+
 class MappedReservation final : public Reservation {
  public:
-  /** `in_use` counts the bytes of the reservations of the place, of at most `capacity_bytes`. */
+  /** `in_use` counts the bytes of the reservations of the place, of at most `capacity_bytes`.
+   * `pinning` has host memory in it until the end. */
   MappedReservation(Place place,
                     int64_t n_bytes,
                     std::shared_ptr<int64_t> in_use,
-                    int64_t capacity_bytes)
+                    int64_t capacity_bytes,
+                    std::shared_ptr<Pinning> pinning)
       : n_bytes_(n_bytes),
         in_use_(std::move(in_use)),
         capacity_bytes_(capacity_bytes),
+        pinning_(std::move(pinning)),
         pages_(checked(n_bytes),
                std::string(place == Place::device ? "device memory" : "host memory"),
                "see `ferry plan`, lower train_batch_size or max_length") {
     *in_use_ += n_bytes_;
   }
   ~MappedReservation() override {
+    if (pinning_) pinning_->remove(data());
     if (!is_released_) *in_use_ -= n_bytes_;
   }
   MappedReservation(const MappedReservation&) = delete;
@@ -76,6 +136,7 @@ class MappedReservation final : public Reservation {
   int64_t n_bytes_;
   std::shared_ptr<int64_t> in_use_;
   int64_t capacity_bytes_;
+  std::shared_ptr<Pinning> pinning_;
   MappedPages pages_;
   bool is_released_ = false;
 };
@@ -84,23 +145,45 @@ class MappedReservation final : public Reservation {
 class SimulatedDevice : public Device {
  public:
   SimulatedDevice(const SimulatedOptions& options, WorkerPool& pool)
-      : options_(options), math_(pool), n_nodes_(pool.n_nodes()) {}
+      : options_(options),
+        math_(pool),
+        pool_(pool),
+        pinning_(std::make_shared<Pinning>(std::make_unique<PlayedSystem>(options.pinnable_bytes),
+                                           options.pinned_bytes_max,
+                                           kTensorAlignment_bytes)) {}
 
   std::string name() const override { return "CPU"; }
   bool is_cuda() const override { return false; }
   std::unique_ptr<Reservation> reserve(Place place,
                                        int64_t n_bytes,
-                                       const FirstTouch& touch) override {
+                                       const FirstTouch& touch,
+                                       const ByteRange& copied) override {
+    const bool is_host = place == Place::host;
     auto made = std::make_unique<MappedReservation>(
         place, n_bytes, in_use_[static_cast<size_t>(place)],
-        place == Place::device ? options_.gpu_capacity_bytes : INT64_MAX);
+        is_host ? INT64_MAX : options_.gpu_capacity_bytes, is_host ? pinning_ : nullptr);
     // Pages are better found as they are needed where there is one node.
-    if (touch && n_nodes_ > 1 && n_bytes > 0) touch(made->data());
+    if (touch && pool_.n_nodes() > 1 && n_bytes > 0) touch(made->data());
+    if (is_host && n_bytes > 0) pinning_->add(made->data(), copied);
+    if (pinning_->has_ring() && !to_gpu_) {
+      to_gpu_ = make_ring(0);
+      to_host_ = make_ring(1);
+    }
     return made;
   }
+  PinnedBytes pinned_bytes() const override { return pinning_->bytes(); }
   void fail(std::exception_ptr failure) override { fence_.fail(std::move(failure)); }
-  void copy(QueueId, void* dst, const void* src, int64_t n_bytes) override {
-    if (n_bytes > 0) std::memcpy(dst, src, static_cast<size_t>(n_bytes));
+  void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
+    const auto copy_part = [&](void* to, const void* from, int64_t n, bool uses_ring) {
+      if (!uses_ring) return static_cast<void>(std::memcpy(to, from, static_cast<size_t>(n)));
+      if (queue == QueueId::d2h) return to_host_->to_host(to, from, n);
+      to_gpu_->to_gpu(to, from, n);
+      to_gpu_->finish();  // queues have no stream here: what was submitted has been done
+    };
+    if (to_gpu_)
+      pinning_->for_parts(queue, dst, src, n_bytes, copy_part);
+    else if (n_bytes > 0)
+      std::memcpy(dst, src, static_cast<size_t>(n_bytes));
   }
   void await_copies() override {}
   void poison(void* slot, int64_t n_bytes) override {
@@ -137,8 +220,20 @@ class SimulatedDevice : public Device {
   StepFence fence_;
 
  private:
+  std::unique_ptr<CopyRing> make_ring(int direction) {
+    std::unique_ptr<RingLink> link;
+    if (options_.mode == SimulatedMode::threads)
+      link = std::make_unique<ThreadLink>();
+    else
+      link = std::make_unique<LateLink>();
+    return std::make_unique<CopyRing>(pinning_->ring_slots(direction), pinning_->ring_slot_bytes(),
+                                      std::move(link), pool_);
+  }
+
   CpuMath math_;
-  int n_nodes_;
+  WorkerPool& pool_;
+  std::shared_ptr<Pinning> pinning_;
+  std::unique_ptr<CopyRing> to_gpu_, to_host_;
   std::mutex stamping_;
   std::vector<double> stamps_;
   std::shared_ptr<int64_t> in_use_[kPlaces] = {std::make_shared<int64_t>(0),

@@ -47,9 +47,9 @@ void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byt
 RunMemory::RunMemory(Device& device, const Layout& layout, WorkerPool& pool)
     : layout_(layout), pool_(pool) {
   for (Place place : {Place::device, Place::host})
-    reservations_[static_cast<size_t>(place)] =
-        device.reserve(place, layout.n_bytes[static_cast<size_t>(place)],
-                       [&](std::byte* data) { touch_regions(pool, layout, place, data); });
+    reservations_[static_cast<size_t>(place)] = device.reserve(
+        place, layout.n_bytes[static_cast<size_t>(place)],
+        [&](std::byte* data) { touch_regions(pool, layout, place, data); }, layout.copied_on_host);
 }
 
 int64_t RunMemory::lasting_gpu_bytes() const {

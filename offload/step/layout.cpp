@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "offload/step/ring_size.h"
 #include "offload/step/state_pieces.h"
 #include "offload/step/values/value_homes.h"
 #include "src/base/bytes.h"
@@ -37,7 +38,7 @@ class LayoutMaker {
   void go() {
     decide();
     drive_slots();  // first in their place, as a drive wants addresses
-    segments();
+    segments(/*are_copied=*/true);
     slots();
     saved();
     values();
@@ -48,12 +49,16 @@ class LayoutMaker {
              shape_.batch_bytes);
     add_each(out_.batches_on_host, shape_.n_micro_max, Tag::batch, Place::host, "batch",
              shape_.batch_bytes);
-    if (shape_.trains) save_buffer();
     out_.step_sums = add(Tag::batch, Place::device, {"step sums"}, step_sums_bytes(shape_));
     out_.step_sums_on_host = add(Tag::batch, Place::host, {"step sums"}, step_sums_bytes(shape_));
     if (shape_.trains)
       out_.arrived_sums = add(Tag::batch, Place::host, {"arrived sums"},
                               shape_.n_blocks() * static_cast<int64_t>(sizeof(double)));
+    // Last of what is copied: where not all can be pinned, it is no step that waits for a buffer.
+    if (shape_.trains && is_checkpoint_copied_) save_buffer();
+    out_.copied_on_host.n_bytes = host_end() - out_.copied_on_host.offset;
+    if (shape_.trains && !is_checkpoint_copied_) save_buffer();
+    segments(/*are_copied=*/false);
   }
   Layout take() { return std::move(out_); }
   LayoutBytes bytes() const { return {out_.n_bytes, save_buffer_bytes_}; }
@@ -84,6 +89,8 @@ class LayoutMaker {
     if (n_bytes > 0)
       out_.n_bytes[static_cast<size_t>(place)] += n * round_up(n_bytes, kTensorAlignment_bytes);
   }
+
+  int64_t host_end() const { return out_.n_bytes[static_cast<size_t>(Place::host)]; }
 
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   const BlockLayout& decided(int b) const { return out_.block(b); }
@@ -192,6 +199,7 @@ class LayoutMaker {
     if (has_states)
       add_each(out_.state_slots, shape_.n_state_slots, Tag::staging, place, "state slot", n_bytes);
     out_.state_window = add(Tag::staging, place, {"state window"}, state_record_bytes(shape_));
+    if (!shape_.computes_on_host) out_.copied_on_host.offset = host_end();
     has_grad_slots_ = grads > 0 && shape_.computes_on_host;
     if (has_grad_slots_)
       add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, place, "gradient slot",
@@ -220,21 +228,39 @@ class LayoutMaker {
                n_bytes);
   }
 
-  void segments() {
+  /** False of what the CPU alone reads and writes: states where it updates them, and sums of
+   * gradients that arrive elsewhere. */
+  bool is_copied(int b, Segment s) const {
+    if (shape_.computes_on_host || home_of(b, s) != Place::host) return true;
+    switch (s) {
+      case Segment::weights:
+        return true;
+      case Segment::grads:
+        return !decided(b).sums_on_host || decided(b).sends_weights;
+      case Segment::master:
+        return shape_.weights_are_master();
+      case Segment::adam_m:
+      case Segment::adam_v:
+        break;
+    }
+    return false;
+  }
+
+  /** Those that are an end of copies, or the others. */
+  void segments(bool are_copied) {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       auto& ids = out_.blocks[static_cast<size_t>(b)].segments;
       const auto place_segment = [&](Segment s, Tag tag) {
+        if (is_copied(b, s) != are_copied) return;
+        const Place home = home_of(b, s);
         const int64_t n_bytes = segment_bytes(shape_, b, s);
-        ids[static_cast<size_t>(s)] =
-            add(tag, home_of(b, s), {block(b).name, name_of(tag)}, n_bytes);
-        if (n_bytes > 0) add_to_buffer(s, n_bytes);
+        ids[static_cast<size_t>(s)] = add(tag, home, {block(b).name, name_of(tag)}, n_bytes);
+        is_checkpoint_copied_ |= n_bytes > 0 && home == Place::device;
       };
       if (shape_.trains) place_segment(Segment::master, Tag::master);
-      if (shape_.trains && shape_.weights_are_master())
-        ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
-      else
+      if (!shape_.trains || !shape_.weights_are_master())
         place_segment(Segment::weights, Tag::weights);
-      if (has_own_slot(b))
+      if (are_copied && has_own_slot(b))
         out_.blocks[static_cast<size_t>(b)].own_slot =
             add(Tag::weights, Place::device, {block(b).name, "weights to compute with"},
                 decided(b).n_slot_elements * static_cast<int64_t>(size_of(shape_.compute)));
@@ -243,8 +269,8 @@ class LayoutMaker {
         place_segment(Segment::adam_m, Tag::adam_m);
         place_segment(Segment::adam_v, Tag::adam_v);
       }
-      if (shape_.trains && !shape_.weights_are_master())
-        frozen_bytes_ += (block(b).n_elements - block(b).n_trained_elements) * kMaster_bytes;
+      if (shape_.trains && shape_.weights_are_master())
+        ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
     }
   }
 
@@ -356,22 +382,32 @@ class LayoutMaker {
     }
   }
 
-  /** Adds the bytes that a checkpoint takes of a segment. */
-  void add_to_buffer(Segment s, int64_t n_bytes) {
+  /** The bytes of states that a checkpoint takes of a block. */
+  int64_t saved_states_bytes(int b) const {
     // Each segment of a block is a run in a file, which begins and ends within a slot of the
     // buffer.
     constexpr int64_t kRun_bytes = 512 << 10;
-    if (s != Segment::master && s != Segment::adam_m && s != Segment::adam_v) return;
-    // A split master is read as a whole one.
-    const bool is_half = s == Segment::master && shape_.split_master;
-    saved_states_bytes_ +=
-        round_up(n_bytes, kTensorAlignment_bytes) * (is_half ? 2 : 1) + kRun_bytes;
+    int64_t n_bytes = 0;
+    for (const Segment s : {Segment::master, Segment::adam_m, Segment::adam_v}) {
+      if (s != Segment::master && !decided(b).is_trained) continue;
+      // A split master is read as a whole one.
+      const bool is_half = s == Segment::master && shape_.split_master;
+      if (const int64_t its_bytes = segment_bytes(shape_, b, s); its_bytes > 0)
+        n_bytes += round_up(its_bytes, kTensorAlignment_bytes) * (is_half ? 2 : 1) + kRun_bytes;
+    }
+    return n_bytes;
   }
   /** Room for every state where the shape allows it: a checkpoint then holds up the steps for as
    * long as the copy takes, whatever the disk does. No step waits for frozen weights. */
   void save_buffer() {
     constexpr int64_t kPage_bytes = 4096;  // the buffer starts on one, regions need not
-    const int64_t wanted = saved_states_bytes_ + std::min(frozen_bytes_, kSaveBuffer_bytes_least);
+    int64_t states_bytes = 0, frozen_bytes = 0;
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      states_bytes += saved_states_bytes(b);
+      if (!shape_.weights_are_master())
+        frozen_bytes += (block(b).n_elements - block(b).n_trained_elements) * kMaster_bytes;
+    }
+    const int64_t wanted = states_bytes + std::min(frozen_bytes, kSaveBuffer_bytes_least);
     save_buffer_bytes_ = round_up(std::min(wanted, shape_.save_buffer_bytes_max) + kPage_bytes,
                                   kTensorAlignment_bytes);
     out_.save_buffer = add(Tag::staging, Place::host, {"checkpoint buffer"}, save_buffer_bytes_);
@@ -379,7 +415,8 @@ class LayoutMaker {
 
   const StepShape& shape_;
   bool has_weight_slots_ = false, has_grad_slots_ = false;
-  int64_t saved_states_bytes_ = 0, frozen_bytes_ = 0, save_buffer_bytes_ = 0;
+  bool is_checkpoint_copied_ = false;  ///< some of a checkpoint's bytes lie on the device
+  int64_t save_buffer_bytes_ = 0;
   Layout out_;
 };
 
@@ -475,6 +512,28 @@ Layout make_layout(const StepShape& shape) {
   LayoutMaker<true> maker(shape);
   maker.go();
   return maker.take();
+}
+
+int64_t pinned_end(const Layout& layout, int64_t pinned_bytes_max) {
+  const ByteRange& copied = layout.copied_on_host;
+  const int64_t begin = copied.offset / kPinnedPage_bytes * kPinnedPage_bytes,
+                end = copied.offset + copied.n_bytes;
+  if (round_up(end, kPinnedPage_bytes) - begin <= pinned_bytes_max) return end;
+  const int64_t room = pinned_bytes_max - ring_size(pinned_bytes_max).n_bytes;
+  return std::clamp(begin + room / kPinnedPage_bytes * kPinnedPage_bytes, copied.offset, end);
+}
+
+int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned_end) {
+  int64_t n_bytes = 0;
+  if (!is_move(action.verb)) return n_bytes;
+  for (const std::vector<Bytes>* all : {&action.reads, &action.writes})
+    for (const Bytes& bytes : *all) {
+      const Region& region = layout.region(bytes.region);
+      if (region.place != Place::host || bytes.role == Role::released) continue;
+      const int64_t begin = region.offset + bytes.offset;
+      n_bytes += std::max<int64_t>(0, begin + bytes.n_bytes - std::max(begin, pinned_end));
+    }
+  return n_bytes;
 }
 
 LayoutBytes layout_bytes(const StepShape& shape) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "offload/step/action.h"
 #include "offload/step/step_shape.h"
 
 namespace ferry {
@@ -55,6 +56,9 @@ struct BlockLayout {
 struct Layout {
   std::vector<Region> regions;
   std::array<int64_t, kPlaces> n_bytes{};  ///< reservation of each place
+  /** The bytes of the host's reservation that may be an end of a copy to or from the device: these
+   * alone need be pinned. Others are the CPU's: states that it updates, and slots of a drive. */
+  ByteRange copied_on_host;
 
   std::vector<BlockLayout> blocks;
   int first_backward = 0;  ///< blocks before it have no backward
@@ -105,10 +109,6 @@ int64_t segment_bytes(const StepShape& shape, int block, Segment segment);
  * alone. */
 bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& tensor);
 
-/** Some of a segment's bytes. */
-struct ByteRange {
-  int64_t offset = 0, n_bytes = 0;
-};
 /** The bytes of elements [begin, begin + n). */
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
@@ -121,6 +121,12 @@ inline int64_t step_sums_bytes(const StepShape& shape) {
 }
 
 Layout make_layout(const StepShape& shape);
+
+/** The end of what is pinned of the host's reservation where at most so many bytes are. Copies of
+ * what lies behind it, up to the end of copied_on_host, go through the ring. */
+int64_t pinned_end(const Layout& layout, int64_t pinned_bytes_max);
+/** The bytes of a move that go through the ring. */
+int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned_end);
 
 /** The bytes that a layout would take. */
 struct LayoutBytes {

@@ -13,6 +13,12 @@ namespace ferry {
 enum class Place : uint8_t { device, host, nvme };
 inline constexpr int kPlaces = 3;
 
+/** Some of a segment's bytes, or of a reservation's. */
+struct ByteRange {
+  int64_t offset = 0, n_bytes = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
 /** Index of a region in Layout::regions; -1: there is none. */
 using RegionId = int;
 

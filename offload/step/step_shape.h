@@ -149,6 +149,9 @@ struct StepShape {
   int64_t batch_bytes = 0;       ///< ids, labels, lengths of one micro-batch
   int64_t generation_bytes = 0;  ///< keys and values, and logits, of texts that are gone on with
   int64_t save_buffer_bytes_max = kSaveBuffer_bytes;
+  /** The most bytes of host memory that are pinned, for the time that copies take: those of the
+   * rest go through a ring. */
+  int64_t pinned_bytes_max = INT64_MAX;
   /** States that live on a drive pass through slots of the host, a piece of so many elements in
    * each: a multiple of simd::kStateBlock. */
   int64_t state_piece_elements = 16 << 20;

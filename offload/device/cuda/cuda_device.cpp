@@ -1,11 +1,13 @@
 // The CUDA device: three streams of the step and three host threads, for updates, for decisions
 // and, with a stream of its own, for checkpoints. A stream waits for host work on a pinned flag: in
 // the driver, so that the thread that steps submits far ahead; where the driver cannot, each
-// stream has a thread that waits and submits. Host work waits for the GPU's on events, for other
-// host work on flags.
+// stream has a thread that waits and submits, and so where a ring of pinned slots stands between
+// the GPU and memory that is not pinned. Host work waits for the GPU's on events, for other host
+// work on flags.
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -22,8 +24,11 @@
 #include "offload/device/cuda/host_flags.h"
 #include "offload/device/device.h"
 #include "offload/device/host/host_queue.h"
+#include "offload/device/host/pinning.h"
+#include "offload/device/host/worker_pool.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/base/threads.h"
 
 namespace ferry {
 namespace {
@@ -40,9 +45,28 @@ HostWaits waits_asked_for() {
               "unset FERRY_HOST_WAITS");
 }
 
+/** Copies between the slots of a ring and the GPU, on the stream of a transfer queue. */
+class StreamLink final : public RingLink {
+ public:
+  StreamLink(cudaStream_t stream, cudaMemcpyKind kind) : stream_(stream), kind_(kind) {}
+  void start(int slot, void* to, const void* from, int64_t n_bytes) override {
+    FERRY_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(n_bytes), kind_, stream_));
+    FERRY_CUDA(cudaEventRecord(copied_[static_cast<size_t>(slot)].get(), stream_));
+  }
+  void await(int slot) override {
+    FERRY_CUDA(cudaEventSynchronize(copied_[static_cast<size_t>(slot)].get()));
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaMemcpyKind kind_;
+  std::array<CudaEvent, kRingSlots> copied_;
+};
+
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(HostWaits waits) : math_(streams_[0].get()), flags_(waits) {
+  CudaDevice(HostWaits waits, int64_t pinned_bytes_max)
+      : math_(streams_[0].get()), pinning_(make_cuda_pinning(pinned_bytes_max)), flags_(waits) {
     cudaDeviceProp properties{};
     FERRY_CUDA(cudaGetDeviceProperties(&properties, 0));
     name_ = properties.name;
@@ -50,8 +74,7 @@ class CudaDevice final : public Device {
     if (waits == HostWaits::probed)
       log_line(
           "this driver has no stream memory operations: threads wait for the CPU's work instead");
-    for (auto& submitter : submitters_)
-      submitter = std::make_unique<HostQueue>();
+    start_submitters();
   }
 
   ~CudaDevice() override {
@@ -64,10 +87,14 @@ class CudaDevice final : public Device {
   bool is_cuda() const override { return true; }
   std::unique_ptr<Reservation> reserve(Place place,
                                        int64_t n_bytes,
-                                       const FirstTouch& touch) override {
+                                       const FirstTouch& touch,
+                                       const ByteRange& copied) override {
     if (place == Place::device) return reserve_gpu(n_bytes);
-    return reserve_pinned(n_bytes, touch);
+    std::unique_ptr<Reservation> reserved = reserve_host(n_bytes, touch, copied, pinning_);
+    if (pinning_->has_ring() && !to_gpu_) start_ring();
+    return reserved;
   }
+  PinnedBytes pinned_bytes() const override { return pinning_->bytes(); }
 
   EventId make_event(QueueId queue) override {
     events_.push_back({.queue = queue});
@@ -153,11 +180,17 @@ class CudaDevice final : public Device {
     flags_.release();
   }
   void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
-    if (n_bytes == 0) return;
     const auto kind = queue == QueueId::save  ? cudaMemcpyDefault
                       : queue == QueueId::h2d ? cudaMemcpyHostToDevice
                                               : cudaMemcpyDeviceToHost;
-    FERRY_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(n_bytes), kind, stream(queue)));
+    // The driver takes no copy with an end that is pinned in part, or by several calls.
+    pinning_->for_parts(
+        queue, dst, src, n_bytes, [&](void* to, const void* from, int64_t n, bool uses_ring) {
+          if (uses_ring)
+            return queue == QueueId::h2d ? to_gpu_->to_gpu(to, from, n)
+                                         : to_host_->to_host(to, from, n);
+          FERRY_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(n), kind, stream(queue)));
+        });
   }
   void await_copies() override { FERRY_CUDA(cudaStreamSynchronize(save_stream_.get())); }
   StampId stamp(QueueId queue) override {
@@ -210,6 +243,27 @@ class CudaDevice final : public Device {
     std::unique_ptr<CudaEvent> cuda;  ///< the event of a stream
     double host_s = std::numeric_limits<double>::quiet_NaN();
   };
+
+  void start_submitters() {
+    for (auto& submitter : submitters_)
+      if (!submitter) submitter = std::make_unique<HostQueue>();
+  }
+  /** What goes through the ring is the host's work, in a thread that waits for what it follows. All
+   * streams have one then: the thread that steps would wait for such a thread where it makes a
+   * stream wait for its work. Called before any work. */
+  void start_ring() {
+    const int n_threads = ring_threads(n_usable_threads());
+    const auto make = [&](int direction, QueueId queue, cudaMemcpyKind kind) {
+      std::unique_ptr<WorkerPool>& pool = ring_pools_[direction];
+      pool = make_tbb_pool(n_threads);
+      return std::make_unique<CopyRing>(pinning_->ring_slots(direction),
+                                        pinning_->ring_slot_bytes(),
+                                        std::make_unique<StreamLink>(stream(queue), kind), *pool);
+    };
+    to_host_ = make(1, QueueId::d2h, cudaMemcpyDeviceToHost);
+    to_gpu_ = make(0, QueueId::h2d, cudaMemcpyHostToDevice);
+    start_submitters();
+  }
 
   static double host_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
@@ -279,6 +333,9 @@ class CudaDevice final : public Device {
   Stream streams_[3];  // compute, h2d, d2h
   Stream save_stream_;
   CudaMath math_;
+  std::shared_ptr<Pinning> pinning_;
+  std::unique_ptr<WorkerPool> ring_pools_[2];
+  std::unique_ptr<CopyRing> to_gpu_, to_host_;  ///< null where all is pinned
   std::vector<Event> events_;
   std::deque<Stamp> stamps_;
   std::unique_ptr<CudaEvent> clock_;
@@ -291,11 +348,11 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(HostWaits waits) {
+std::unique_ptr<Device> make_cuda_device(HostWaits waits, int64_t pinned_bytes_max) {
   if (waits == HostWaits::probed) waits = waits_asked_for();
   CudaProbe probe = probe_cuda();
   if (!probe.usable) throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
-  return std::make_unique<CudaDevice>(waits);
+  return std::make_unique<CudaDevice>(waits, pinned_bytes_max);
 }
 
 }  // namespace ferry

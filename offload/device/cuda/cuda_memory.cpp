@@ -160,11 +160,29 @@ class VirtualGpuReservation final : public Reservation {
   bool is_mapped_ = false;
 };
 
-/** mmap and cudaHostRegister: a caching host allocator would round sizes up. */
-class PinnedReservation final : public Reservation {
+class CudaPinning final : public PinningSystem {
  public:
-  PinnedReservation(int64_t n_bytes, const FirstTouch& touch)
-      : pages_(round_up(n_bytes, 2 * kMiB),
+  bool pin(std::byte* at, int64_t n_bytes) override {
+    if (cudaHostRegister(at, static_cast<size_t>(n_bytes), cudaHostRegisterPortable) == cudaSuccess)
+      return true;
+    cudaGetLastError();  // or the next call that asks for errors would find it
+    return false;
+  }
+  void unpin(std::byte* at, int64_t) override {
+    if (cudaHostUnregister(at) != cudaSuccess) cudaGetLastError();
+  }
+};
+
+/** Pages of the system, of which the driver pins a part: a caching host allocator would round sizes
+ * up. */
+class HostReservation final : public Reservation {
+ public:
+  HostReservation(int64_t n_bytes,
+                  const FirstTouch& touch,
+                  const ByteRange& copied,
+                  std::shared_ptr<Pinning> pinning)
+      : pinning_(std::move(pinning)),
+        pages_(round_up(n_bytes, 2 * kMiB),
                "host memory",
                "lower host_memory or the model's size; see `ferry plan`") {
     if (n_bytes == 0) return;
@@ -173,26 +191,20 @@ class PinnedReservation final : public Reservation {
       touch(pages_.data());
     else
       touch_first(pages_.data(), n_bytes);
-    if (cudaHostRegister(pages_.data(), static_cast<size_t>(pages_.n_bytes()),
-                         cudaHostRegisterPortable) != cudaSuccess) {
-      cudaGetLastError();
-      throw Error(
-          Fault::does_not_fit, "device.reserve",
-          fmt::format("the driver would not pin {} of host memory", format_bytes(pages_.n_bytes())),
-          "raise the memlock limit (`ulimit -l unlimited`) or lower host_memory");
-    }
+    pinning_->add(pages_.data(), copied);
   }
-  ~PinnedReservation() override {
-    if (pages_.data()) cudaHostUnregister(pages_.data());
+  ~HostReservation() override {
+    if (pages_.data()) pinning_->remove(pages_.data());
   }
-  PinnedReservation(const PinnedReservation&) = delete;
-  PinnedReservation& operator=(const PinnedReservation&) = delete;
+  HostReservation(const HostReservation&) = delete;
+  HostReservation& operator=(const HostReservation&) = delete;
   std::byte* data() override { return pages_.data(); }
   int64_t n_bytes() const override { return pages_.n_bytes(); }
   bool release() override { return false; }  // a run keeps its host memory
   void acquire() override {}
 
  private:
+  std::shared_ptr<Pinning> pinning_;
   MappedPages pages_;
 };
 
@@ -210,8 +222,16 @@ std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes) {
   return std::make_unique<GpuReservation>(n_bytes);
 }
 
-std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes, const FirstTouch& touch) {
-  return std::make_unique<PinnedReservation>(n_bytes, touch);
+std::shared_ptr<Pinning> make_cuda_pinning(int64_t pinned_bytes_max) {
+  return std::make_shared<Pinning>(std::make_unique<CudaPinning>(), pinned_bytes_max,
+                                   kPinnedPage_bytes);
+}
+
+std::unique_ptr<Reservation> reserve_host(int64_t n_bytes,
+                                          const FirstTouch& touch,
+                                          const ByteRange& copied,
+                                          std::shared_ptr<Pinning> pinning) {
+  return std::make_unique<HostReservation>(n_bytes, touch, copied, std::move(pinning));
 }
 
 }  // namespace ferry

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of a CUDA device: one allocation on the GPU, or pinned pages on the host. Private to the
-// CUDA device.
+// Memory of a CUDA device: one allocation on the GPU, or pages of the host, pinned or not. Private
+// to the CUDA device.
 
 #include <cuda_runtime.h>
 
@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "offload/device/device.h"
+#include "offload/device/host/pinning.h"
 
 namespace ferry {
 
@@ -62,8 +63,15 @@ PinnedArray<T> allocate_pinned(int64_t n) {
   return PinnedArray<T>(static_cast<T*>(p));
 }
 
+/** Pins by the driver. */
+std::shared_ptr<Pinning> make_cuda_pinning(int64_t pinned_bytes_max);
+
 /** Zero-filled; throws Error(does_not_fit). */
 std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes);
-std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes, const FirstTouch& touch);
+/** The same; `pinning` pins what it can of the part `copied`. */
+std::unique_ptr<Reservation> reserve_host(int64_t n_bytes,
+                                          const FirstTouch& touch,
+                                          const ByteRange& copied,
+                                          std::shared_ptr<Pinning> pinning);
 
 }  // namespace ferry

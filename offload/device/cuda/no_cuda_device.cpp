@@ -20,7 +20,7 @@ CudaProbe probe_cuda() {
   return probe;
 }
 
-std::unique_ptr<Device> make_cuda_device(HostWaits) {
+std::unique_ptr<Device> make_cuda_device(HostWaits, int64_t) {
   const CudaProbe probe = probe_cuda();
   throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
 }

@@ -56,44 +56,101 @@ TEST_P(Devices, ReservationsAreZeroAndOfTheSizeAskedFor) {
     ASSERT_EQ(host->data()[i], std::byte{0});
 }
 
-TEST_P(Devices, CopiesFollowTheEventsBetweenQueues) {
-  // host writes -> h2d -> d2h -> host reads, many times through the same memory.
-  auto gpu = device_->reserve(Place::device, kBytes),
-       host = device_->reserve(Place::host, 2 * kBytes);
-  std::byte *from = host->data(), *to = host->data() + kBytes;
-  const EventId written = device_->make_event(QueueId::host),
-                fetched = device_->make_event(QueueId::h2d),
-                sent = device_->make_event(QueueId::d2h), read = device_->make_event(QueueId::host);
+/** host writes -> h2d -> d2h -> host reads, many times through the same memory: `n_bytes` from
+ * `from` on, to `to`. */
+void expect_copies_in_order(Device& device, std::byte* from, std::byte* to, int64_t n_bytes) {
+  auto gpu = device.reserve(Place::device, n_bytes);
+  const EventId written = device.make_event(QueueId::host),
+                fetched = device.make_event(QueueId::h2d), sent = device.make_event(QueueId::d2h),
+                read = device.make_event(QueueId::host);
   constexpr int kRounds = 100;
   std::vector<int> seen;
   for (int round = 0; round < kRounds; ++round) {
-    device_->wait(QueueId::host, fetched);  // of the round before
-    device_->submit(QueueId::host, [=] { std::memset(from, round + 1, kBytes); });
-    device_->record(written);
+    device.wait(QueueId::host, fetched);  // of the round before
+    device.submit(QueueId::host,
+                  [=] { std::memset(from, round + 1, static_cast<size_t>(n_bytes)); });
+    device.record(written);
 
-    device_->wait(QueueId::h2d, written);
-    device_->wait(QueueId::h2d, sent);
-    device_->submit(QueueId::h2d,
-                    [=, this, at = gpu->data()] { device_->copy(QueueId::h2d, at, from, kBytes); });
-    device_->record(fetched);
+    device.wait(QueueId::h2d, written);
+    device.wait(QueueId::h2d, sent);
+    device.submit(QueueId::h2d,
+                  [=, &device, at = gpu->data()] { device.copy(QueueId::h2d, at, from, n_bytes); });
+    device.record(fetched);
 
-    device_->wait(QueueId::d2h, fetched);
-    device_->wait(QueueId::d2h, read);
-    device_->submit(QueueId::d2h,
-                    [=, this, at = gpu->data()] { device_->copy(QueueId::d2h, to, at, kBytes); });
-    device_->record(sent);
+    device.wait(QueueId::d2h, fetched);
+    device.wait(QueueId::d2h, read);
+    device.submit(QueueId::d2h,
+                  [=, &device, at = gpu->data()] { device.copy(QueueId::d2h, to, at, n_bytes); });
+    device.record(sent);
 
-    device_->wait(QueueId::host, sent);
-    device_->submit(QueueId::host, [=, &seen] {
-      const bool whole = std::all_of(to, to + kBytes, [=](std::byte b) { return b == *to; });
+    device.wait(QueueId::host, sent);
+    device.submit(QueueId::host, [=, &seen] {
+      const bool whole = std::all_of(to, to + n_bytes, [=](std::byte b) { return b == *to; });
       seen.push_back(whole ? static_cast<int>(*to) : -1);
     });
-    device_->record(read);
+    device.record(read);
   }
-  ASSERT_TRUE(device_->wait_host(read, 60s));
+  ASSERT_TRUE(device.wait_host(read, 60s));
   ASSERT_EQ(seen.size(), static_cast<size_t>(kRounds));
   for (int round = 0; round < kRounds; ++round)
     EXPECT_EQ(seen[static_cast<size_t>(round)], (round + 1) % 256);
+}
+
+TEST_P(Devices, CopiesFollowTheEventsBetweenQueues) {
+  auto host = device_->reserve(Place::host, 2 * kBytes);
+  expect_copies_in_order(*device_, host->data(), host->data() + kBytes, kBytes);
+  const PinnedBytes bytes = device_->pinned_bytes();
+  EXPECT_GE(bytes.pinned, 2 * kBytes);
+  EXPECT_EQ(bytes.ring + bytes.unpinned, 0);
+}
+
+TEST_P(Devices, CopiesOfWhatIsNotPinnedFollowThemToo) {
+  constexpr int64_t kAll = kBytes + 3000;  // no whole number of chunks
+  // Slots of 4 and of 32 KiB, and the end of what is pinned within one copy or the other.
+  for (const int64_t pinned_bytes_max : {64 * kKiB, 512 * kKiB, 1200 * kKiB}) {
+    auto device =
+        make_device(GetParam(), *pool_, {.seed = 7, .pinned_bytes_max = pinned_bytes_max});
+    auto host = device->reserve(Place::host, 3 * kAll, {}, {0, 2 * kAll});
+    expect_copies_in_order(*device, host->data(), host->data() + kAll, kAll);
+    const PinnedBytes bytes = device->pinned_bytes();
+    EXPECT_LE(bytes.pinned, pinned_bytes_max);
+    EXPECT_GT(bytes.pinned, pinned_bytes_max - 4 * kKiB);
+    EXPECT_LE(bytes.ring, pinned_bytes_max / 2);
+    EXPECT_GE(bytes.pinned - bytes.ring + bytes.unpinned, 2 * kAll);
+    host.reset();
+    EXPECT_EQ(device->pinned_bytes().pinned, bytes.ring);
+    EXPECT_EQ(device->pinned_bytes().unpinned, 0);
+  }
+}
+
+TEST_P(Devices, ThreadsOfARingEndWithAStepThatFails) {
+  for (const bool fails_before : {true, false}) {
+    auto device = make_device(GetParam(), *pool_, {.pinned_bytes_max = 64 * kKiB});
+    auto gpu = device->reserve(Place::device, kBytes), host = device->reserve(Place::host, kBytes);
+    const EventId updated = device->make_event(QueueId::host),
+                  fetched = device->make_event(QueueId::h2d),
+                  sent = device->make_event(QueueId::d2h),
+                  ran = device->make_event(QueueId::compute);
+    device->submit(QueueId::host, [&] {
+      std::this_thread::sleep_for(5ms);  // the others are waiting by now
+      if (fails_before) throw Error(Fault::machine, "test", "planted");
+    });
+    device->record(updated);
+    device->wait(QueueId::h2d, updated);
+    device->submit(QueueId::h2d, [&] {
+      device->copy(QueueId::h2d, gpu->data(), host->data(), kBytes);
+      if (!fails_before) throw Error(Fault::machine, "test", "planted");
+    });
+    device->record(fetched);
+    device->wait(QueueId::d2h, fetched);
+    device->submit(QueueId::d2h,
+                   [&] { device->copy(QueueId::d2h, host->data(), gpu->data(), kBytes); });
+    device->record(sent);
+    device->wait(QueueId::compute, sent);
+    device->record(ran);
+    EXPECT_THROW(device->wait_host(ran, 60s), Error);
+    EXPECT_THROW(device->drain(), Error);
+  }
 }
 
 TEST_P(Devices, AnEventNeverRecordedHoldsNobodyUp) {

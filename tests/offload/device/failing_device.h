@@ -32,9 +32,11 @@ class FailingDevice final : public Device {
   bool is_cuda() const override { return device_->is_cuda(); }
   std::unique_ptr<Reservation> reserve(Place place,
                                        int64_t n_bytes,
-                                       const FirstTouch& touch) override {
-    return device_->reserve(place, n_bytes, touch);
+                                       const FirstTouch& touch,
+                                       const ByteRange& copied) override {
+    return device_->reserve(place, n_bytes, touch, copied);
   }
+  PinnedBytes pinned_bytes() const override { return device_->pinned_bytes(); }
   EventId make_event(QueueId queue) override { return device_->make_event(queue); }
   void record(EventId event) override { device_->record(event); }
   void wait(QueueId queue, EventId event) override { device_->wait(queue, event); }

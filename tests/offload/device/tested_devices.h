@@ -40,7 +40,8 @@ inline std::unique_ptr<Device> make_device(TestedDevice kind,
                                            WorkerPool& pool,
                                            SimulatedOptions options = {}) {
   if (is_cuda(kind))
-    return make_cuda_device(kind == TestedDevice::cuda ? HostWaits::driver : HostWaits::threads);
+    return make_cuda_device(kind == TestedDevice::cuda ? HostWaits::driver : HostWaits::threads,
+                            options.pinned_bytes_max);
   options.mode = static_cast<SimulatedMode>(kind);
   return make_simulated_device(options, pool);
 }

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "src/base/bytes.h"
 #include "tests/offload/device/failing_device.h"
 #include "tests/offload/device/tested_devices.h"
 #include "tests/offload/executor/toy_run.h"
@@ -79,8 +80,10 @@ class EveryFault : public testing::TestWithParam<std::tuple<TestedDevice, bool>>
     Run made;
     ToyOptions options{.shape = shape, .skipped_step = -1, .clips = clips()};
     options.make_device = [&made, fault](WorkerPool& pool) -> std::unique_ptr<Device> {
-      auto device =
-          make_device(kind(), pool, {.seed = static_cast<uint64_t>(fault.n + 1), .poison = true});
+      auto device = make_device(kind(), pool,
+                                {.seed = static_cast<uint64_t>(fault.n + 1),
+                                 .poison = true,
+                                 .pinned_bytes_max = fault.n % 2 == 0 ? INT64_MAX : 16 * kKiB});
       auto failing = std::make_unique<FailingDevice>(std::move(device), fault);
       made.device = failing.get();
       return failing;

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "tests/offload/device/tested_devices.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -105,6 +107,34 @@ TEST_P(SameBits, InEveryPlaceOrderAndActivation) {
               << ", activations " << static_cast<int>(activations)
               << (layer_inputs_on_host ? ", layer inputs on the host" : "");
         }
+}
+
+TEST_P(SameBits, HoweverMuchOfHostMemoryIsPinned) {
+  const ToyResult expected = reference();
+  int seed = 0;
+  for (const TestedDevice kind : kTestedDevices) {
+    if (!why_none(kind).empty()) continue;
+    for (const Placing placing : {Placing::host, Placing::mixed, Placing::states_on_gpu,
+                                  Placing::weights_on_gpu, Placing::everything_on_drive})
+      for (const int64_t pinned_bytes_max : {8 * kKiB, 50 * kKiB, 200 * kKiB}) {
+        ShapeOptions o = shape();
+        o.placing = placing;
+        o.order = kOrders[seed % 2];
+        o.activations = seed % 3 == 0 ? Activations::host : Activations::keep;
+        o.layer_inputs_on_host = seed % 4 < 2;
+        if (!may_place(o)) continue;
+        ToyOptions options = serial(o);
+        options.make_device = [&](WorkerPool& pool) {
+          return make_device(kind, pool,
+                             {.seed = static_cast<uint64_t>(++seed),
+                              .poison = true,
+                              .pinned_bytes_max = pinned_bytes_max});
+        };
+        EXPECT_EQ(run_toy(options), expected)
+            << name_of(kind) << ", placing " << static_cast<int>(placing) << ", "
+            << pinned_bytes_max << " bytes pinned";
+      }
+  }
 }
 
 constexpr Frozen kFrozen[] = {Frozen::first_blocks, Frozen::middle_block,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "offload/step/pager.h"
 #include "offload/step/state_pieces.h"
 #include "src/base/bytes.h"
 #include "tests/offload/step/shapes.h"
@@ -45,6 +46,56 @@ TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
       EXPECT_EQ(tagged, reserved);
     }
   }
+}
+
+/** The host's regions that moves of a GPU's steps and evaluations read or write. */
+std::set<RegionId> ends_of_copies(const StepShape& shape, const Layout& layout) {
+  std::vector<StepList> lists = {make_evaluation_list(shape, layout)};
+  if (shape.trains)
+    for (const UpdateOrder order : {UpdateOrder::after_decision, UpdateOrder::as_grads_arrive})
+      for (int n_micro = 1; n_micro <= shape.n_micro_max; ++n_micro)
+        lists.push_back(make_training_list(shape, layout, n_micro, order));
+  std::set<RegionId> ends;
+  for (const StepList& list : lists)
+    for (const Action& action : list)
+      if (action.queue == QueueId::h2d || action.queue == QueueId::d2h)
+        for (const auto* all : {&action.reads, &action.writes})
+          for (const Bytes& bytes : *all)
+            if (layout.region(bytes.region).place == Place::host) ends.insert(bytes.region);
+  return ends;
+}
+
+TEST(Layout, WhatCopiesTouchLiesTogetherWithoutTheCpusStates) {
+  std::mt19937_64 random(5);
+  int n_states = 0;
+  for (int i = 0; i < 300; ++i) {
+    StepShape shape = random_shape(random);
+    if (shape.computes_on_host) continue;
+    shape.trains = random() % 4 != 0;
+    const Layout layout = make_layout(shape);
+    const std::set<RegionId> ends = ends_of_copies(shape, layout);
+    const int64_t begin = layout.copied_on_host.offset, end = begin + layout.copied_on_host.n_bytes;
+    for (RegionId id = 0; id < static_cast<RegionId>(layout.regions.size()); ++id) {
+      const Region& region = layout.region(id);
+      if (region.place != Place::host) continue;
+      const bool is_inside = region.offset >= begin && region.offset + region.n_bytes <= end;
+      EXPECT_TRUE(is_inside || region.offset >= end || region.offset + region.n_bytes <= begin);
+      EXPECT_TRUE(is_inside || !ends.contains(id)) << region.name;
+      // Some slots are of no use to short lists.
+      if (region.tag <= Tag::adam_v || region.name.starts_with("state ")) {
+        EXPECT_EQ(is_inside, ends.contains(id)) << region.name;
+      }
+      n_states += !is_inside && region.tag == Tag::adam_m;
+    }
+    const bool has_gpu_states = std::ranges::any_of(layout.regions, [](const Region& region) {
+      return region.place == Place::device &&
+             (region.tag == Tag::adam_m || region.tag == Tag::master);
+    });
+    if (layout.save_buffer >= 0 && has_gpu_states) {
+      EXPECT_LT(layout.region(layout.save_buffer).offset, end);
+    }
+  }
+  EXPECT_GT(n_states, 100);
 }
 
 TEST(Layout, GradientsOnADriveTakeWindowsOfTheHostOrSlotsOfACpu) {
