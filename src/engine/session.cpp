@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "src/base/error.h"
@@ -11,8 +12,11 @@ namespace ferry {
 namespace {
 
 std::unique_ptr<Device> make_device(const SessionOptions& options, WorkerPool& pool) {
-  if (options.device == DeviceKind::cuda) return make_cuda_device(options.host_waits);
-  return make_simulated_device(options.simulated, pool);
+  if (options.device == DeviceKind::cuda)
+    return make_cuda_device(options.host_waits, options.pinned_bytes_max);
+  SimulatedOptions simulated = options.simulated;
+  simulated.pinned_bytes_max = std::min(simulated.pinned_bytes_max, options.pinned_bytes_max);
+  return make_simulated_device(simulated, pool);
 }
 
 }  // namespace

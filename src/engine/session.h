@@ -47,6 +47,7 @@ struct SessionOptions {
   DeviceKind device = DeviceKind::cpu;
   SimulatedOptions simulated;                ///< with DeviceKind::cpu
   HostWaits host_waits = HostWaits::probed;  ///< on CUDA
+  int64_t pinned_bytes_max = INT64_MAX;      ///< of host memory, on any device
   bool graphs = true;                        ///< on CUDA, see RunnerOptions
   bool overlap = true;                       ///< updates run under the next step
   int n_workers = 1;                         ///< CPU update threads

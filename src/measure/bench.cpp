@@ -75,7 +75,7 @@ void Bench::open_cpu() {
 
 /** AdamW's segments take what the ends of the copies leave. */
 void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) {
-  const int64_t copies_bytes =
+  int64_t copies_bytes =
       is_cuda() ? std::min(kCopies_bytes, most_bytes / kCopiesPart / kMiB * kMiB) : 0;
   const int64_t all_bytes = most_bytes / kMiB * kMiB;
   try {
@@ -87,6 +87,9 @@ void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) 
     skipped.push_back(fmt::format("memory for AdamW and copies: {}", error.what()));
     return;
   }
+  // What is not pinned takes the way through a ring: no rate of the link.
+  if (const PinnedBytes pinned = device_->pinned_bytes(); pinned.unpinned > 0)
+    copies_bytes = std::min(copies_bytes, (pinned.pinned - pinned.ring) / 2 / kMiB * kMiB);
   std::byte* const base = host_memory_->data();
   from_host = Arena(base, copies_bytes);
   to_host = Arena(base + copies_bytes, copies_bytes);

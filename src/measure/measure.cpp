@@ -101,6 +101,8 @@ class Measuring {
                              .context_bytes = probe.total_bytes - probe.free_bytes,
                              .kernels = taken.kernels,
                              .process = taken.on_gpu};
+    const PinnedBytes pinned = bench_.device().pinned_bytes();
+    if (pinned.unpinned > 0) profile.gpu->pinned_bytes_max = pinned.pinned;
   }
 
   void run(Part part) {

@@ -4,6 +4,7 @@
 
 #include "models/cut_vocabulary.h"
 #include "models/generation_memory.h"
+#include "offload/step/ring_size.h"
 #include "src/plan/learnt_steps.h"
 #include "src/plan/search/search.h"
 
@@ -85,6 +86,7 @@ StepShape make_step_shape(const ModelTable& model,
     shape.generation_bytes = make_generation_layout(model, generation).n_bytes;
     shape.scratch_bytes += cached_attention_scratch_bytes(model, generation);
   }
+  if (request.has_gpu) shape.pinned_bytes_max = request.pinned_bytes_max;
   if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
   shape.computes_on_host = !request.has_gpu;
   choose(shape, model, {});
@@ -199,6 +201,23 @@ std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu) {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const PlanRow& a, const PlanRow& b) { return a.n_bytes > b.n_bytes; });
   return rows;
+}
+
+PlannedPinning pinning_of(const Plan& plan, const PlanRequest& request) {
+  const ByteRange& copied = plan.layout.copied_on_host;
+  const int64_t end = pinned_end(plan.layout, request.pinned_bytes_max);
+  PlannedPinning pinning = {.pinned_bytes = end - copied.offset,
+                            .unpinned_bytes = copied.offset + copied.n_bytes - end};
+  if (pinning.unpinned_bytes == 0) return pinning;
+  pinning.ring_bytes = ring_size(request.pinned_bytes_max).n_bytes;
+  pinning.pinned_bytes += pinning.ring_bytes;
+  const StepList list = plan.shape.trains ? make_training_list(plan.shape, plan.layout,
+                                                               static_cast<int>(plan.n_micro),
+                                                               update_order_of(request))
+                                          : make_evaluation_list(plan.shape, plan.layout);
+  for (const Action& action : list)
+    pinning.step_ring_bytes += ring_bytes_of(plan.layout, action, end);
+  return pinning;
 }
 
 int64_t host_bytes_of(const Plan& plan, bool has_gpu) {

@@ -36,6 +36,7 @@ struct PlanRequest {
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
+  int64_t pinned_bytes_max = INT64_MAX;  ///< of host memory: what more is copied takes longer
   /** States may live on a drive, in a store of so many bytes at most, which has room for
    * n_nvme_copies of them. */
   bool has_nvme = false;
@@ -186,6 +187,16 @@ struct PlanRow {
 /** Bytes by tag and place, largest first, zero rows left out. On a drive they count once, however
  * many copies its store keeps (nvme_need_of()). */
 std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu);
+
+/** Bytes of host memory between which and the GPU copies go. */
+struct PlannedPinning {
+  int64_t pinned_bytes = 0;     ///< with the ring
+  int64_t ring_bytes = 0;       ///< slots for copies of what is not pinned; 0: all of it is
+  int64_t unpinned_bytes = 0;   ///< what goes through the ring
+  int64_t step_ring_bytes = 0;  ///< the copies of a step that do, both ways together
+};
+/** Of a plan with a GPU. */
+PlannedPinning pinning_of(const Plan& plan, const PlanRequest& request);
 
 /** Bytes of host memory: all of them without a GPU. */
 int64_t host_bytes_of(const Plan& plan, bool has_gpu);

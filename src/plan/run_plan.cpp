@@ -66,6 +66,11 @@ int64_t host_budget_of(const config::Config& config, const PlanMachine& machine)
   return config.maybe_integer("host_memory").value_or(machine.host_budget_bytes);
 }
 
+int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& machine) {
+  const int64_t measured = gpu_of(machine).pinned_bytes_max;
+  return config.maybe_integer("pinned_memory").value_or(measured > 0 ? measured : INT64_MAX);
+}
+
 ProcessMemory process_memory_of(const PlanMachine& machine) {
   const ProcessMemory measured = measured_process_memory(machine);
   const ProcessMemory assumed = assumed_process_memory(machine.has_gpu);
@@ -351,6 +356,7 @@ PlanRequest make_plan_request(const config::Config& config,
   request.gpu_budget_bytes = std::max<int64_t>(0, request.gpu_budget_bytes);
   const ProcessMemory process = process_memory_of(machine);
   request.is_reserve_assumed = !is_reserve_measured(machine);
+  request.pinned_bytes_max = pinned_bytes_max_of(config, machine);
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =
       std::max<int64_t>(0, host_budget_of(config, machine) - request.host_reserved_bytes);

@@ -48,6 +48,9 @@ PlanMachine machine_of(const MachineProfile& profile);
 /** The host memory that a run's process may have: as the settings say, else what the machine has
  * for it. */
 int64_t host_budget_of(const config::Config& config, const PlanMachine& machine);
+/** The most host memory that a run pins: the option's, or what `ferry doctor` saw the system allow.
+ * INT64_MAX: no limit is known. */
+int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& machine);
 /** As `ferry doctor` measured them there, else as on the machines that they are known of. */
 ProcessMemory process_memory_of(const PlanMachine& machine);
 int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine);

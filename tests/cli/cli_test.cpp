@@ -282,6 +282,35 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
       << "no drawing beyond ASCII without a UTF-8 locale";
 }
 
+TEST_F(Ferry, PlanSaysWhatIsPinnedAndWhatGoesThroughARing) {
+  const auto plan = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"plan",      "--model",    "bert-base-uncased", "--json",
+                                      "--machine", "2080ti-11g", "--placement",       "host"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const nlohmann::json all = plan({}), limited = plan({"--pinned-memory", "64MiB"});
+  EXPECT_TRUE(all["pinned"]["limit_bytes"].is_null());
+  EXPECT_EQ(all["pinned"]["step_ring_bytes"], 0);
+  EXPECT_EQ(all["rows"], limited["rows"]);
+  const int64_t limit = 64 << 20, ring = limited["pinned"]["ring_bytes"],
+                pinned = limited["pinned"]["pinned_bytes"];
+  EXPECT_EQ(limited["pinned"]["limit_bytes"], limit);
+  EXPECT_LE(pinned, limit);
+  EXPECT_EQ(pinned - ring + limited["pinned"]["unpinned_bytes"].get<int64_t>(),
+            all["pinned"]["pinned_bytes"].get<int64_t>());
+  EXPECT_GT(limited["pinned"]["step_ring_bytes"], limited["pinned"]["unpinned_bytes"]);
+  EXPECT_GE(limited["time"]["step_s"], all["time"]["step_s"]);
+  const Outcome text = run({"plan", "--model", "bert-base-uncased", "--machine", "2080ti-11g",
+                            "--placement", "host", "--pinned-memory", "64MiB"});
+  EXPECT_CONTAINS(text.out, "of 64.0 MiB");
+  EXPECT_CONTAINS(text.out, "through the ring");
+  const Outcome on_cpu = run({"plan", "--model", model_, "--json", "--device", "cpu"});
+  EXPECT_TRUE(nlohmann::json::parse(on_cpu.out)["pinned"].is_null());
+}
+
 // The driver is the fake one, of a 2080 Ti.
 TEST_F(Ferry, PlanIsForTheGpuThatTrainingWouldUse) {
   const char* folder = std::getenv("FAKE_NVML_DIRECTORY");

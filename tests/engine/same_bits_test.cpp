@@ -150,6 +150,14 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, 1 worker", [](auto& p) { p.place = Place::host, p.n_workers = 1; });
   add("host, 7 workers", [](auto& p) { p.place = Place::host, p.n_workers = 7; });
   add("host, threads", [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads; });
+  constexpr int64_t kLittle_bytes = 128 << 10;
+  add("host, threads, little pinned", [](auto& p) {
+    p.place = Place::host, p.mode = SimulatedMode::threads, p.pinned_bytes_max = kLittle_bytes;
+  });
+  add("host, saved on host, little pinned, paused", [](auto& p) {
+    p.place = Place::host, p.activations = Activations::host, p.pinned_bytes_max = kLittle_bytes;
+    p.pauses = true;
+  });
   add("mixed", [&](auto& p) { p.places = mixed_places(model); });
   const auto weights_on_device = [&](auto& p) {
     p.places = std::vector<BlockPlacement>(model.table.blocks.size(), kWeightsOnDevice);
@@ -223,6 +231,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "saved on host",
       "host, serial optimizer, adversarial",
       "host, threads",
+      "host, threads, little pinned",
       "mixed",
       "states on the device, weights and gradients on host",
       "states of some blocks on a drive, weights too, vertical",
@@ -279,7 +288,7 @@ void expect_same_bits_everywhere(const ToyModel& model,
     ++n_compared;
   }
   if (only_sample) {
-    EXPECT_EQ(n_compared, 13) << "a placement of the sample has another name";
+    EXPECT_EQ(n_compared, 14) << "a placement of the sample has another name";
   }
 }
 

@@ -184,6 +184,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                        .seed = placement.queue_seed,
                        .poison = placement.mode != SimulatedMode::serial};
   options.host_waits = placement.host_waits;
+  options.pinned_bytes_max = placement.pinned_bytes_max;
   options.overlap = placement.overlap;
   options.graphs = placement.graphs;
   options.n_workers = placement.n_workers;

@@ -47,6 +47,7 @@ struct ToyPlacement {
   SimulatedMode mode = SimulatedMode::serial;
   uint64_t queue_seed = 0;
   HostWaits host_waits = HostWaits::probed;
+  int64_t pinned_bytes_max = INT64_MAX;
   bool overlap = true;
   bool graphs = true;
   std::vector<std::string> drive_files;  ///< of the store, where `places` has states on a drive

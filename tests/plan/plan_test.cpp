@@ -7,6 +7,7 @@
 #include <set>
 
 #include "models/decoder/decoder_table.h"
+#include "offload/step/ring_size.h"
 #include "tests/plan/machines.h"
 #include "tests/plan/requests.h"
 
@@ -363,6 +364,42 @@ TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
     return text.substr(text.find("needs "), text.find(" of memory") - text.find("needs "));
   };
   EXPECT_EQ(need(message), need(refusal(model, resident)));
+}
+
+TEST(Plan, SaysWhatIsPinnedAndWhatGoesThroughARing) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest r = request(80 * kGiB);
+  r.placement = Place::host;
+  const Plan all = make_plan(model, r);
+  const PlannedPinning all_pinned = pinning_of(all, r);
+  EXPECT_EQ(all_pinned.pinned_bytes, all.layout.copied_on_host.n_bytes);
+  EXPECT_EQ(all_pinned.ring_bytes + all_pinned.unpinned_bytes + all_pinned.step_ring_bytes, 0);
+  // 4 bytes a parameter or 6 are copied; master and both moments are not, 12 bytes.
+  const auto n_params = static_cast<double>(model.n_params());
+  const int64_t host_bytes = all.layout.n_bytes[static_cast<size_t>(Place::host)];
+  EXPECT_GT(all_pinned.pinned_bytes, 4 * n_params);
+  EXPECT_GE(host_bytes - all_pinned.pinned_bytes, 12 * n_params);
+
+  int64_t moved_bytes = 0;
+  for (const Action& action :
+       make_training_list(all.shape, all.layout, static_cast<int>(all.n_micro)))
+    if (is_move(action.verb))
+      for (const Bytes& bytes : action.reads)
+        moved_bytes += bytes.n_bytes;
+  for (const int64_t limit : {2 * kMiB, 512 * kMiB}) {
+    r.pinned_bytes_max = limit;
+    const Plan plan = make_plan(model, r);
+    EXPECT_EQ(plan.layout.n_bytes, all.layout.n_bytes);
+    const PlannedPinning pinning = pinning_of(plan, r);
+    EXPECT_LE(pinning.pinned_bytes, limit);
+    EXPECT_GT(pinning.pinned_bytes, limit - 2 * kPinnedPage_bytes);
+    EXPECT_EQ(pinning.ring_bytes, std::min(limit / 2, 32 * kMiB));
+    EXPECT_EQ(pinning.pinned_bytes - pinning.ring_bytes + pinning.unpinned_bytes,
+              all_pinned.pinned_bytes);
+    EXPECT_LT(pinning.step_ring_bytes, moved_bytes);
+    // Weights are fetched twice and gradients sent once.
+    EXPECT_GE(pinning.step_ring_bytes, moved_bytes - 3 * limit);
+  }
 }
 
 TEST(Plan, RegionsNeverOverlap) {

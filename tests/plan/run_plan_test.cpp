@@ -46,6 +46,15 @@ TEST(ChooseAttention, IsFlashWhereItsKernelsRun) {
   EXPECT_EQ(choose_attention(DType::f32, {}), AttentionBackend::cpu_math);
 }
 
+TEST(PinnedMemory, IsTheOptionsOrWhatTheDoctorMetOrNotLimited) {
+  PlanMachine machine = with_gpu(kAmpere);
+  EXPECT_EQ(pinned_bytes_max_of(config_of({}), machine), INT64_MAX);
+  machine.profile = MachineProfile{.gpu = GpuProfile{.pinned_bytes_max = 900 * kMiB}};
+  EXPECT_EQ(pinned_bytes_max_of(config_of({}), machine), 900 * kMiB);
+  EXPECT_EQ(pinned_bytes_max_of(config_of({{"pinned_memory", "512MiB"}}), machine), 512 * kMiB);
+  EXPECT_EQ(pinned_bytes_max_of(config_of({{"pinned_memory", "auto"}}), machine), 900 * kMiB);
+}
+
 TEST(ChooseAttention, IsNotFlashWhereThatHasNoBackward) {
   for (const int capability : {80, 86, 89, 90, 100, 120, 121})
     for (const int64_t head_width : {64, 192, 200, 256})

@@ -105,7 +105,12 @@ std::string copy_table(const MachineProfile& profile, const term::Terminal& term
   for (const CopyRate& copy : profile.gpu->copies)
     table.add_row({format_bytes(copy.n_bytes), gb(copy.h2d), gb(copy.d2h), gb(copy.h2d_beside_d2h),
                    gb(copy.d2h_beside_h2d)});
-  return "copies of pinned memory, GB/s\n" + table.text(terminal);
+  const int64_t pinned_bytes = profile.gpu->pinned_bytes_max;
+  return fmt::format("copies of pinned memory{}, GB/s\n",
+                     pinned_bytes > 0
+                         ? fmt::format(" (the system pins {} at most)", format_bytes(pinned_bytes))
+                         : "") +
+         table.text(terminal);
 }
 
 std::string gpu_table(const MachineProfile& profile, const term::Terminal& terminal) {

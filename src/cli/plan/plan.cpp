@@ -91,6 +91,31 @@ std::string blocks_text(const ModelTable& model) {
                      pieces(BlockKind::head, "head"));
 }
 
+/** The host memory that copies touch. */
+void add_pinning(const Plan& plan, const PlanRequest& request, term::Table& table) {
+  const PlannedPinning pinning = pinning_of(plan, request);
+  const bool is_limited = request.pinned_bytes_max < INT64_MAX;
+  table.add_row({"pinned of that", std::string(name_of(Place::host)),
+                 format_bytes(pinning.pinned_bytes),
+                 is_limited ? fmt::format("of {}", format_bytes(request.pinned_bytes_max)) : ""});
+  if (pinning.ring_bytes > 0)
+    table.add_row({"through the ring", std::string(name_of(Place::host)),
+                   format_bytes(pinning.unpinned_bytes),
+                   fmt::format("{} a step, ring {}", format_bytes(pinning.step_ring_bytes),
+                               format_bytes(pinning.ring_bytes))});
+}
+
+ordered_json pinning_json(const Plan& plan, const PlanRequest& request) {
+  if (!request.has_gpu) return nullptr;
+  const PlannedPinning pinning = pinning_of(plan, request);
+  const bool is_limited = request.pinned_bytes_max < INT64_MAX;
+  return {{"limit_bytes", is_limited ? ordered_json(request.pinned_bytes_max) : nullptr},
+          {"pinned_bytes", pinning.pinned_bytes},
+          {"ring_bytes", pinning.ring_bytes},
+          {"unpinned_bytes", pinning.unpinned_bytes},
+          {"step_ring_bytes", pinning.step_ring_bytes}};
+}
+
 /** The plan of a refused answer is the nearest to what there is. */
 void print_text(const PlanAnswer& answer, bool is_verbose) {
   const Plan& plan = *answer.plan;
@@ -125,6 +150,7 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
     add_sum(std::string(name_of(Place::device)), gpu_bytes, request.gpu_budget_bytes);
   add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
           request.host_budget_bytes);
+  if (request.has_gpu) add_pinning(plan, request, table);
   if (answer.nvme) table.add_row(nvme_row(*answer.nvme));
   table.add_rule();
   table.add_row({"checkpoints", "disk",
@@ -196,6 +222,7 @@ void print_json(const PlanAnswer& answer) {
       {"gpu_bytes",
        request.has_gpu ? plan.layout.n_bytes[static_cast<size_t>(Place::device)] : int64_t{0}},
       {"host_bytes", host_bytes_of(plan, request.has_gpu)},
+      {"pinned", pinning_json(plan, request)},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"host_reserved_bytes", request.host_reserved_bytes},

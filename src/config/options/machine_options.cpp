@@ -126,6 +126,19 @@ std::vector<Option> machine_options() {
        .verbs = kRunning,
        .help = "Host memory Ferry may take; auto reads free memory and the cgroup's limit, "
                "and keeps a margin."},
+      {.key = "pinned_memory",
+       .label = "Pinned memory",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 512MiB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .verbs = kRunning,
+       .help =
+           "Host memory that may be pinned for copies to and from the GPU; auto pins as much as "
+           "the system allows. What more is copied goes through a ring of pinned slots, which "
+           "takes longer. Never changes the result."},
       {.key = "nvme_path",
        .label = "NVMe directories",
        .type = Type::list,

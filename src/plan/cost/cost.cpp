@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "offload/step/layout.h"
+#include "offload/step/ring_size.h"
 #include "src/base/error.h"
 #include "src/plan/cost/rates.h"
 
@@ -17,6 +18,9 @@ constexpr double kCopyStart_s = 5e-6;
 /** A decision and the wake-up of who waits for it; the pool's wake-up for a host action, and its
  * last worker's end. */
 constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
+/** The wake-up of the thread that fills or empties a ring for an action, and of its helpers for a
+ * chunk: assumed. */
+constexpr double kRingAction_s = 50e-6, kRingChunk_s = 15e-6;
 /** Updates lose speed beside copies both ways. These are the shares of that loss beside copies to
  * the GPU alone and beside copies from it alone: DMA writes cost the memory more than reads (H200,
  * 16 cores: 4,471 M parameters/s alone, 3,870 and 3,337 beside one way, 3,071 beside both). */
@@ -80,11 +84,17 @@ CostModel::CostModel(const MachineProfile& machine,
     : machine_(machine), gpu_(gpu), model_(model), shape_(shape), batch_(batch) {
   FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
   if (gpu) copy_sizes_ = sizes_of(machine.gpu->copies);
+  ring_slot_bytes_ = ring_size(shape.pinned_bytes_max).slot_bytes;
   for (const AdamwRate& rate : machine.host.adamw) {
     // The thread that submits the GPU's work has a core of its own; the profile's workers had all
     // cores.
     const double workers = std::max(1, rate.n_threads);
     const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
+    // A copy reads and writes each byte. Fewer threads than were measured have their part.
+    const int n_copying = ring_threads(
+        machine.host.n_threads > 0 ? machine.host.n_threads : machine.host.adamw.back().n_threads);
+    const double part = std::min(1.0, n_copying / workers);
+    ring_bytes_per_s_ = std::max(ring_bytes_per_s_, rate.alone * part * kAdamwTraffic_bytes / 2);
     if (rate.alone * share > adamw_alone_) {
       adamw_alone_ = rate.alone * share;
       adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
@@ -187,8 +197,28 @@ double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
   return kCopyStart_s + size / copy_rate(machine_.gpu->copies, copy_sizes_, to_gpu, size);
 }
 
-double CostModel::move_seconds(const Action& action) const {
+/** The host's copy of a chunk goes on beside the link's of another one: the slower of the two takes
+ * its time for each, the other one for one. */
+double CostModel::ring_seconds(bool to_gpu, int64_t n_bytes) const {
+  if (n_bytes <= 0) return 0;
+  const int64_t n_chunks = (n_bytes + ring_slot_bytes_ - 1) / ring_slot_bytes_;
+  const int64_t chunk_bytes = n_bytes / n_chunks;
+  const double link_s = copy_seconds(to_gpu, chunk_bytes);
+  const double host_s =
+      kRingChunk_s +
+      (ring_bytes_per_s_ > 0 ? static_cast<double>(chunk_bytes) / ring_bytes_per_s_ : 0);
+  return kRingAction_s + link_s + host_s +
+         static_cast<double>(n_chunks - 1) * std::max(link_s, host_s);
+}
+
+double CostModel::move_seconds(const Action& action, int64_t ring_bytes) const {
   const int64_t n_bytes = bytes_of(action.reads);
+  if (gpu_ && ring_bytes > 0) {
+    const bool to_gpu = action.queue == QueueId::h2d;
+    const int64_t direct_bytes = std::max<int64_t>(0, n_bytes - ring_bytes);
+    return (direct_bytes > 0 ? copy_seconds(to_gpu, direct_bytes) : 0) +
+           ring_seconds(to_gpu, ring_bytes);
+  }
   if (action.verb == Verb::send_step_sums) return gpu_ ? kCopyStart_s : 0;
   // Moves between the places are copies within memory where there is no GPU.
   return gpu_ ? copy_seconds(action.queue == QueueId::h2d, n_bytes)
@@ -224,8 +254,8 @@ double CostModel::arithmetic_seconds(const Action& action, double n_bytes) const
          (action.verb == Verb::square_sum ? kSquareSum_s : 0);
 }
 
-double CostModel::seconds(const Action& action, double replayed) const {
-  if (is_move(action.verb)) return move_seconds(action);
+double CostModel::seconds(const Action& action, double replayed, int64_t ring_bytes) const {
+  if (is_move(action.verb)) return move_seconds(action, ring_bytes);
   switch (action.verb) {
     case Verb::forward:
     case Verb::recompute:

@@ -25,8 +25,9 @@ class CostModel {
             const BatchShape& batch);
 
   /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched.
-   * `replayed`: the share of it that is replayed as CUDA graphs, of what may be. */
-  double seconds(const Action& action, double replayed = 0) const;
+   * `replayed`: the share of it that is replayed as CUDA graphs, of what may be. `ring_bytes`: of a
+   * move, those that go through a ring of pinned slots. */
+  double seconds(const Action& action, double replayed = 0, int64_t ring_bytes = 0) const;
 
   /** The time that launching an action's kernels takes the thread that submits the step's work.
    * That thread may be ahead of the GPU by some launches. */
@@ -82,7 +83,8 @@ class CostModel {
   }
   Pass pass(const Action& action, double replayed) const;
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
-  double move_seconds(const Action& action) const;
+  double ring_seconds(bool to_gpu, int64_t n_bytes) const;
+  double move_seconds(const Action& action, int64_t ring_bytes) const;
   double drive_seconds(const Action& action) const;
   /** Arithmetic that reads and writes so many bytes, where the action's queue works. */
   double arithmetic_seconds(const Action& action, double n_bytes) const;
@@ -97,6 +99,8 @@ class CostModel {
   std::vector<int64_t> copy_sizes_;               ///< measured ones, ascending
   std::vector<std::array<PassTimes, 3>> passes_;  ///< of each block; recompute: Block::recompute()
   double adamw_alone_ = 0, adamw_beside_ = 0;     ///< parameters per second, with all threads
+  double ring_bytes_per_s_ = 0;  ///< of the threads that fill a ring or empty it; 0: not known
+  int64_t ring_slot_bytes_ = 0;
 };
 
 }  // namespace ferry

@@ -65,16 +65,20 @@ std::vector<double> replayed_shares(const CostModel& cost,
 class Simulator {
  public:
   Simulator(const CostModel& cost,
+            const StepShape& shape,
+            const Layout& layout,
             const StepList& list,
-            AccumulationOrder accumulation,
             double n_each,
             bool serial)
       : list_(list), serial_(serial), n_each_(n_each), has_fewer_graphs_(list.size(), false) {
-    const std::vector<double> replayed = replayed_shares(cost, list, accumulation, n_each);
+    const std::vector<double> replayed = replayed_shares(cost, list, shape.order, n_each);
+    const int64_t end_of_pinned = pinned_end(layout, shape.pinned_bytes_max);
     double last_share = 0;
     for (size_t i = 0; i < list.size(); ++i) {
       const double times = list[i].micro >= 0 ? n_each : 1;
-      seconds_.push_back(cost.seconds(list[i], replayed[i]) * times);
+      seconds_.push_back(
+          cost.seconds(list[i], replayed[i], ring_bytes_of(layout, list[i], end_of_pinned)) *
+          times);
       // The number of launches stays that of one micro-batch, however many are simulated as one. A
       // stream holds about as many launches as a micro-batch has, and a pass with few of them is
       // made up for by another pass of the same micro-batch.
@@ -263,17 +267,19 @@ Simulation simulate_steps(const CostModel& cost,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
-  return simulate_list(cost, shape, make_training_list(shape, make_layout(shape), n_micro, order),
+  const Layout layout = make_layout(shape);
+  return simulate_list(cost, shape, layout, make_training_list(shape, layout, n_micro, order),
                        serial, keeps_actions, n_each);
 }
 
 Simulation simulate_list(const CostModel& cost,
                          const StepShape& shape,
+                         const Layout& layout,
                          const StepList& list,
                          bool serial,
                          bool keeps_actions,
                          double n_each) {
-  Simulator simulator(cost, list, shape.order, n_each, serial);
+  Simulator simulator(cost, shape, layout, list, n_each, serial);
   simulator.run();
   Simulation out;
   const size_t decide = simulator.decide();

@@ -24,10 +24,11 @@ struct Simulation {
   std::vector<TimedAction> actions;  ///< actions of the last steps, seconds from their begin
 };
 
-/** Steps of a training list, each of whose micro-batches takes as long as `n_each`. With
- * `keeps_actions` the trace of two steps is kept. */
+/** Steps of a training list of the layout, each of whose micro-batches takes as long as `n_each`.
+ * With `keeps_actions` the trace of two steps is kept. */
 Simulation simulate_list(const CostModel& cost,
                          const StepShape& shape,
+                         const Layout& layout,
                          const StepList& list,
                          bool serial,
                          bool keeps_actions = false,

@@ -89,7 +89,9 @@ struct GpuProfile {
   int pcie_generation = 0;        ///< the most that card and slot allow; 0: not known
   int pcie_width = 0;
   KernelMemory kernels;
-  ProcessMemory process;         ///< of one that trains on this GPU
+  ProcessMemory process;  ///< of one that trains on this GPU
+  /** The host memory that the system would pin for copies; 0: it refused nothing that was tried. */
+  int64_t pinned_bytes_max = 0;
   std::vector<CopyRate> copies;  ///< by size
   std::vector<GemmRate> gemms;
   std::vector<AttentionRate> attentions;

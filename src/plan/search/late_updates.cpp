@@ -86,8 +86,8 @@ void choose_late_updates(const ModelTable& model, const PlanRequest& request, Pl
     list = make_training_list(tried, layout, micro_batches.n, update_order_of(request));
   };
   const auto simulate = [&](const CostModel& with) {
-    return simulate_list(with, tried, list, /*serial=*/!request.has_gpu, /*keeps_actions=*/false,
-                         micro_batches.n_each);
+    return simulate_list(with, tried, layout, list, /*serial=*/!request.has_gpu,
+                         /*keeps_actions=*/false, micro_batches.n_each);
   };
   make_list();
   const Simulation in_time = simulate(cost), in_time_slower = simulate(cost_slower);

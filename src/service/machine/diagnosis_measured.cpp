@@ -44,6 +44,15 @@ void diagnose_pinning(const Facts& facts, Findings& findings) {
   const auto& limit = facts.host.memlock_limit_bytes;
   const bool is_limited = limit && *limit < facts.memory.budget_bytes();
   const bool is_measured = facts.profile && facts.profile->gpu;
+  if (is_measured && facts.profile->gpu->pinned_bytes_max > 0)
+    findings.add(Severity::note,
+                 fmt::format("the system pins {} of host memory at most; copies of more go through "
+                             "a ring of pinned slots, which takes longer",
+                             format_bytes(facts.profile->gpu->pinned_bytes_max)),
+                 facts.host.is_wsl
+                     ? "raise memory= in %UserProfile%\\.wslconfig, then wsl --shutdown"
+                     : "raise the memlock limit: `ulimit -l unlimited`, or --ulimit memlock=-1 of "
+                       "the container");
   // Many drivers do not count what they pin against the limit: then it is none.
   if (is_measured && !facts.profile->gpu->copies.empty()) return;
   if (is_limited)

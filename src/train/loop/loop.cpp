@@ -61,6 +61,8 @@ struct StepCost {
   int64_t n_tokens = 0;
   double seconds = 0;
   int64_t host_bytes = 0;  ///< memory of this process, after it
+  int64_t pinned_bytes =
+      0;  ///< the part of these that the GPU copies by itself; 0: there is no GPU
   double tokens_per_second() const {
     return static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
   }
@@ -124,6 +126,7 @@ nlohmann::ordered_json metrics_of(const Job& job,
     line["train_tokens_per_second"] = cost.tokens_per_second();
     line["step_ms"] = cost.seconds * 1e3;
     line["host_bytes"] = cost.host_bytes;
+    if (cost.pinned_bytes > 0) line["host_bytes_pinned"] = cost.pinned_bytes;
   }
   if (report.skipped) line["skipped"] = true;
   if (job.model.table.compute == DType::f16) line["loss_scale"] = report.loss_scale;
@@ -210,9 +213,11 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
         session.step_unless(micro_batches, [&] { return control.interrupts(); });
     // ---- diagnostics only from here on
     if (report) {
-      const StepCost cost = {.n_tokens = batches.n_tokens(),
-                             .seconds = seconds_since(start),
-                             .host_bytes = process_bytes()};
+      const StepCost cost = {
+          .n_tokens = batches.n_tokens(),
+          .seconds = seconds_since(start),
+          .host_bytes = process_bytes(),
+          .pinned_bytes = session.device().is_cuda() ? session.device().pinned_bytes().pinned : 0};
       result.seconds += cost.seconds;
       result.n_tokens += cost.n_tokens;
       result.n_skipped += report->skipped;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/base/utf8.h"
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
@@ -276,6 +278,9 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
   options.device = job.machine.plan.has_gpu ? DeviceKind::cuda : DeviceKind::cpu;
   if (config.text("device") == "simulated")
     options.simulated = {.mode = SimulatedMode::threads, .poison = true};
+  // Nothing is pinned where the CPU computes.
+  if (options.device == DeviceKind::cuda || config.text("device") == "simulated")
+    options.pinned_bytes_max = config.maybe_integer("pinned_memory").value_or(INT64_MAX);
   options.n_workers =
       static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
   options.loss = job.data.task->loss();
@@ -308,6 +313,10 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
   };
   auto session =
       std::make_unique<Session>(table, job.plan.shape, job.plan.layout, job.plan.largest, options);
+  if (const PinnedBytes bytes = session->device().pinned_bytes(); bytes.ring > 0)
+    log_line(fmt::format(
+        "{} of host memory are pinned; {} more are copied through a ring of {} of that",
+        format_bytes(bytes.pinned), format_bytes(bytes.unpinned), format_bytes(bytes.ring)));
   if (job.model.has_checkpoint) return session;
   if (!job.model.directory.has_weights()) {
     initialise_weights(table, options.seed, session->segments());

@@ -42,6 +42,7 @@ MachineProfile whole_profile() {
                                        .wide_rows_bytes = 1003,
                                        .graph_bytes = 1004},
                            .process = {.at_start_bytes = 1005, .later_bytes = 1006},
+                           .pinned_bytes_max = 1007,
                            .copies = {{1 << 20, 1e10, 2e10, 3e9, 4e9}, {4 << 20, 2e10, 2.1e10}},
                            .gemms = {{DType::bf16, 512, 768, 1e13},
                                      {DType::bf16, 512, 1024, 2e13},
@@ -128,6 +129,7 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(gpu.kernels.wide_rows_bytes, 1003);
   EXPECT_EQ(gpu.kernels.graph_bytes, 1004);
   EXPECT_EQ(gpu.process.at_start_bytes, 1005);
+  EXPECT_EQ(gpu.pinned_bytes_max, 1007);
   EXPECT_EQ(gpu.process.later_bytes, 1006);
   EXPECT_EQ(read.host.process.at_start_bytes, 1007);
   EXPECT_EQ(read.host.process.later_bytes, 1008);

@@ -157,6 +157,12 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
          f.profile->gpu->copies.clear();
        },
        Severity::warning, "could be pinned", "end other"},
+      {"little pinned",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->pinned_bytes_max = 640 * kMiB;
+       },
+       Severity::note, "pins 640.0 MiB of host memory at most", "memlock"},
       {"link",
        [](Facts& f) {
          f.profile = measured_profile();
