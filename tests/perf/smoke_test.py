@@ -92,6 +92,12 @@ class StepBench(unittest.TestCase):
         self.assertAlmostEqual(promised["promised"]["step_ms"], taken["step_ms"])
 
 
+    def test_pinned_limit(self):
+        said = output_of(sys.executable, HERE / "gpu/pinned_limit.py", programs["step_bench"], profile, "--smoke")
+        self.assertIn("the same bits", said)
+        self.assertIn("all held", said)
+
+
 class Others(unittest.TestCase):
     def test_ops_bench(self):
         found = lines_of(programs["ops_bench"], "--device", "cpu", "--dtype", "fp32", "--tokens", 32, "--length", 16,

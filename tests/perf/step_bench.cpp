@@ -18,6 +18,7 @@
 // --nvme-path DIR: states, and weights where the plan says so, may live in a file there, which is
 // gone afterwards; --placement nvme puts all states there. --resident N: the first N blocks live on
 // the GPU, --states-on-gpu N: the states of N blocks after these, whatever the planner says.
+// --pinned-memory is the most that is pinned of host memory: copies of the rest go through a ring.
 // --force on: where the planner refuses, the plan that takes least GPU memory runs all the same, on
 // the memory that is really there. --device simulated: places, slots and queues as on a GPU, in
 // host memory; it shows that a plan runs, its times are a CPU's. --measure-plans on: of plans that
@@ -76,7 +77,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"boundaries", "auto"},  {"force", "off"},      {"cap", "0"},
       {"optim", "adamw"},      {"master", "fp32"},    {"host-memory", "0"},
       {"layers", "0"},         {"freeze", ""},        {"nvme-path", ""},
-      {"measure-plans", "off"}};
+      {"measure-plans", "off"}, {"pinned-memory", "0"}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
     if (i + 1 == argc)
@@ -334,6 +335,7 @@ int run(int argc, char** argv) {
   const int64_t gpu_memory_bytes = bytes_of(args, "gpu-memory");
   const int64_t cap_bytes = bytes_of(args, "cap");
   const int64_t host_memory_bytes = bytes_of(args, "host-memory");
+  const int64_t pinned_memory_bytes = bytes_of(args, "pinned-memory");
   PlanRequest request;
   request.train_batch_size = number("batch");
   request.max_length = number("length");
@@ -383,6 +385,7 @@ int run(int argc, char** argv) {
   const ProcessMemory process = process_memory_of(machine);
   if (host_memory_bytes > 0)
     request.host_budget_bytes = host_memory_bytes - process.at_start_bytes - process.later_bytes;
+  if (pinned_memory_bytes > 0) request.pinned_bytes_max = pinned_memory_bytes;
   using MaybePlace = std::optional<Place>;
   const std::map<std::string, MaybePlace> places = {
       {"auto", std::nullopt}, {"gpu", Place::device}, {"host", Place::host}};
@@ -424,6 +427,7 @@ int run(int argc, char** argv) {
   session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
   if (kind == Kind::simulated)
     session_options.simulated = {.mode = SimulatedMode::threads, .poison = true};
+  session_options.pinned_bytes_max = request.pinned_bytes_max;
   session_options.graphs = value_of(args, "graphs", switches);
   session_options.n_workers = n_workers > 0 ? static_cast<int>(n_workers) : n_usable_threads();
   session_options.loss = decoder ? LossKind::causal_lm : LossKind::cross_entropy;
@@ -442,6 +446,10 @@ int run(int argc, char** argv) {
       plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
   nlohmann::ordered_json promise = {
       {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
+  const PlannedPinning pinning = pinning_of(plan, request);
+  promise["pinned_bytes"] = pinning.pinned_bytes;
+  promise["unpinned_bytes"] = pinning.unpinned_bytes;
+  promise["step_ring_bytes"] = pinning.step_ring_bytes;
   for (const PlanRow& row : rows_of(plan, /*has_gpu=*/true))
     promise["regions"].push_back(
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
@@ -555,6 +563,10 @@ int run(int argc, char** argv) {
   }
   out["planned_gpu_bytes"] = plan.layout.n_bytes[0];
   out["planned_host_bytes"] = plan.layout.n_bytes[1];
+  const PinnedBytes pinned = session.device().pinned_bytes();
+  out["pinned_bytes"] = pinned.pinned;
+  out["ring_bytes"] = pinned.ring;
+  out["unpinned_bytes"] = pinned.unpinned;
   out["context_bytes"] = context_bytes;
   out["driver_bytes_max"] = driver_bytes_max;
   out["gpu_bytes_max"] = driver_bytes_max - context_bytes;
