@@ -2643,16 +2643,16 @@
         <translation>显存</translation>
     </message>
     <message>
-        <source>Host memory, pinned</source>
-        <translation>主机内存（锁页）</translation>
+        <source>%1, %2 pinned</source>
+        <translation>%1，锁页 %2</translation>
     </message>
     <message>
         <source>Host memory</source>
         <translation>主机内存</translation>
     </message>
     <message>
-        <source>Host memory, pageable</source>
-        <translation>主机内存（可分页）</translation>
+        <source>Host memory, beside the plan</source>
+        <translation>主机内存（计划之外）</translation>
     </message>
     <message>
         <source>Disk</source>
@@ -5101,6 +5101,18 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Hidden dropout</source>
         <translation>隐藏层丢弃率</translation>
+    </message>
+    <message>
+        <source>Pinned memory</source>
+        <translation>锁页内存</translation>
+    </message>
+    <message>
+        <source>bytes, or 512MiB</source>
+        <translation>字节数，或 512MiB</translation>
+    </message>
+    <message>
+        <source>Host memory that may be pinned for copies to and from the GPU; auto pins as much as the system allows. What more is copied goes through a ring of pinned slots, which takes longer. Never changes the result.</source>
+        <translation>可为与 GPU 之间的复制锁页的主机内存；auto 锁定系统允许的全部。其余的复制经由一圈锁页缓冲进行，耗时更长。不会改变结果。</translation>
     </message>
     <message>
         <source>Host memory Ferry may take; auto reads free memory and the cgroup&apos;s limit, and keeps a margin.</source>

@@ -150,17 +150,14 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     return bar;
   };
   Bar gpu = bar_of(tr("GPU memory"));
-  Bar pinned = bar_of(request.has_gpu ? tr("Host memory, pinned") : tr("Host memory"));
-  Bar pageable = bar_of(tr("Host memory, pageable"));
+  Bar host = bar_of(tr("Host memory"));
+  Bar beside = bar_of(tr("Host memory, beside the plan"));
   Bar drive = bar_of(tr("NVMe"));
   Bar disk = bar_of(tr("Disk"));
   for (const PlanRow& row : rows_of(*answer.plan, request.has_gpu)) {
     const auto [kind, name] = group_of(row.tag);
     const bool is_on_gpu = request.has_gpu && row.place == Place::device;
-    add_segment(is_on_gpu                  ? gpu
-                : row.place == Place::nvme ? drive
-                                           : pinned,
-                kind, name, row.n_bytes);
+    add_segment(is_on_gpu ? gpu : row.place == Place::nvme ? drive : host, kind, name, row.n_bytes);
   }
   const auto finish = [&](Bar& bar, int64_t limit_bytes, double least_scale = 0) {
     std::ranges::stable_sort(bar.segments, {}, &BarSegment::kind);
@@ -184,18 +181,22 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     add_segment(gpu, kReserved, tr("driver and kernels"), request.gpu_reserved_bytes);
     finish(gpu, limit_of("gpu_memory", request.gpu_budget_bytes + request.gpu_reserved_bytes));
     memory.push_back(gpu);
-    add_segment(pageable, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
-    finish(pinned, request.host_budget_bytes);
-    finish(pageable, 0, pinned.scale / 1.04);
-    memory.push_back(pinned);
-    memory.push_back(pageable);
+    add_segment(beside, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
+    finish(host, request.host_budget_bytes);
+    finish(beside, 0, host.scale / 1.04);
+    const PlannedPinning pinning = pinning_of(*answer.plan, request);
+    if (pinning.pinned_bytes > 0)
+      host.caption =
+          tr("%1, %2 pinned").arg(host.caption, gib(static_cast<double>(pinning.pinned_bytes)));
+    memory.push_back(host);
+    memory.push_back(beside);
   } else {
-    add_segment(pinned, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
-    finish(pinned,
+    add_segment(host, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
+    finish(host,
            request.host_budget_bytes < kNoLimit_bytes
                ? limit_of("host_memory", request.host_budget_bytes + request.host_reserved_bytes)
                : 0);
-    memory.push_back(pinned);
+    memory.push_back(host);
   }
   if (answer.nvme) {
     const int64_t states_bytes = answer.plan->layout.n_bytes[static_cast<size_t>(Place::nvme)];

@@ -170,7 +170,7 @@ TEST_F(PlanViews, BarsAreReadOutByKeysAndHaveNames) {
   press(bars, Qt::Key_Down);
   press(bars, Qt::Key_Right);
   const QString said = bars->read_out();
-  EXPECT_TRUE(said.startsWith("Host memory, pinned: ")) << said.toStdString();
+  EXPECT_TRUE(said.startsWith("Host memory: ")) << said.toStdString();
   EXPECT_EQ(find<QLabel>("plan_read_out")->text(), said);
   EXPECT_TRUE(bars->accessibleDescription().contains("activations"));
   for (QWidget* widget : view_.findChildren<QWidget*>()) {
