@@ -66,17 +66,17 @@ using Clock = std::chrono::steady_clock;
 
 std::map<std::string, std::string> arguments_of(int argc, char** argv) {
   std::map<std::string, std::string> values = {
-      {"shape", "bert-large"}, {"dtype", "bf16"},     {"batch", "32"},
-      {"micro", "0"},          {"length", "512"},     {"lengths", ""},
-      {"gpu-memory", "0"},     {"placement", "auto"}, {"activations", "auto"},
-      {"order", "horizontal"}, {"slots", "0"},        {"steps", "10"},
-      {"warmup", "3"},         {"workers", "0"},      {"trace", ""},
-      {"profile", ""},         {"resident", "0"},     {"clip", "1.0"},
-      {"states-on-gpu", "0"},  {"device", "cuda"},    {"graphs", "on"},
-      {"deterministic", "on"}, {"threads", "0"},      {"attention", "auto"},
-      {"boundaries", "auto"},  {"force", "off"},      {"cap", "0"},
-      {"optim", "adamw"},      {"master", "fp32"},    {"host-memory", "0"},
-      {"layers", "0"},         {"freeze", ""},        {"nvme-path", ""},
+      {"shape", "bert-large"},  {"dtype", "bf16"},     {"batch", "32"},
+      {"micro", "0"},           {"length", "512"},     {"lengths", ""},
+      {"gpu-memory", "0"},      {"placement", "auto"}, {"activations", "auto"},
+      {"order", "horizontal"},  {"slots", "0"},        {"steps", "10"},
+      {"warmup", "3"},          {"workers", "0"},      {"trace", ""},
+      {"profile", ""},          {"resident", "0"},     {"clip", "1.0"},
+      {"states-on-gpu", "0"},   {"device", "cuda"},    {"graphs", "on"},
+      {"deterministic", "on"},  {"threads", "0"},      {"attention", "auto"},
+      {"boundaries", "auto"},   {"force", "off"},      {"cap", "0"},
+      {"optim", "adamw"},       {"master", "fp32"},    {"host-memory", "0"},
+      {"layers", "0"},          {"freeze", ""},        {"nvme-path", ""},
       {"measure-plans", "off"}, {"pinned-memory", "0"}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];

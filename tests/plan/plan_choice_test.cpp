@@ -212,6 +212,7 @@ TEST_F(PlanChoosing, TheProfileRemembers) {
            [](PlanRequest& r) { r.train_batch_size = 64; },
            [](PlanRequest& r) { r.max_length = 384; }, [](PlanRequest& r) { r.clips = false; },
            [](PlanRequest& r) { r.states = simd::StateType::block8; },
+           [](PlanRequest& r) { r.pinned_bytes_max = 512 * kMiB; },
            [](PlanRequest& r) { r.timed_with = "deterministic = false"; }}) {
     PlanRequest other = request_;
     change(other);
