@@ -3,6 +3,9 @@
 #include <QCoreApplication>
 #include <QRegularExpression>
 #include <QStringList>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace ferry::gui {
 
@@ -33,6 +36,8 @@ namespace {
     QT_TRANSLATE_NOOP("service", "it is paused already"),
     QT_TRANSLATE_NOOP("service", "it is not paused"),
     // ends and answers (src/train)
+    QT_TRANSLATE_NOOP("service", "finished"),
+    QT_TRANSLATE_NOOP("service", "stopped as asked"),
     QT_TRANSLATE_NOOP("service", "stopped after saving"),
     QT_TRANSLATE_NOOP("service", "stopped without saving"),
     QT_TRANSLATE_NOOP("service", "paused after step %1"),
@@ -66,6 +71,49 @@ namespace {
     QT_TRANSLATE_NOOP("service", "outputs of blocks on the host"),
 };
 
+/** Lines with names in them, %1, %2, ...: of the data (src/data/read), and of ferry doctor. */
+constexpr const char* kWithNames[] = {
+    QT_TRANSLATE_NOOP("service", "rows by label: %1"),
+    QT_TRANSLATE_NOOP("service", "%1: text is column '%2', label is column '%3'"),
+    QT_TRANSLATE_NOOP("service", "%1: text is column '%2'"),
+    QT_TRANSLATE_NOOP("service", "%1 label: %2"),
+    QT_TRANSLATE_NOOP("service", "%1 labels: %2"),
+    QT_TRANSLATE_NOOP("service", "%1 labels, any number of them per text: %2"),
+    QT_TRANSLATE_NOOP("service", "labels are numbers to predict (regression)"),
+    QT_TRANSLATE_NOOP("service", "no labels"),
+    QT_TRANSLATE_NOOP("service", "the longest text has %1 tokens: planned for %2, not for %3"),
+    QT_TRANSLATE_NOOP("service", "no NVIDIA GPU: training runs on the CPU"),
+};
+
+/** Of a line in one of those forms; nullopt for any other. */
+std::optional<QString> translated_form(const QString& said) {
+  static const auto forms = [] {
+    std::vector<std::pair<const char*, QRegularExpression>> all;
+    for (const char* form : kWithNames)
+      all.emplace_back(form, QRegularExpression(QRegularExpression::anchoredPattern(
+                                 QRegularExpression::escape(QString::fromLatin1(form))
+                                     .replace(QRegularExpression(QStringLiteral("\\\\%\\d")),
+                                              QStringLiteral("(.+?)")))));
+    return all;
+  }();
+  for (const auto& [form, pattern] : forms) {
+    const QRegularExpressionMatch match = pattern.match(said);
+    if (!match.hasMatch()) continue;
+    // At once: a name may have "%2" in it.
+    const QString words = QCoreApplication::translate("service", form);
+    QString text;
+    for (qsizetype at = 0; at < words.size(); ++at) {
+      const bool is_place = words[at] == '%' && at + 1 < words.size() && words[at + 1].isDigit();
+      if (is_place)
+        text += match.captured(words[++at].digitValue());
+      else
+        text += words[at];
+    }
+    return text;
+  }
+  return std::nullopt;
+}
+
 QString translated_part(const QString& part) {
   static const QRegularExpression number(QStringLiteral("\\b\\d+\\b"));
   QString pattern;
@@ -87,6 +135,7 @@ QString translated_part(const QString& part) {
 }  // namespace
 
 QString service_words(const QString& said) {
+  if (const auto form = translated_form(said)) return *form;
   const QString between = QStringLiteral("; ");
   QStringList parts = said.split(between);
   for (QString& part : parts)

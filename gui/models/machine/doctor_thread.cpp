@@ -139,10 +139,9 @@ std::vector<std::pair<QString, QString>> fact_rows(const service::Facts& facts) 
           .arg(to_text(host.distribution), to_text(host.kernel)));
   rows.emplace_back(DoctorThread::tr("Trainer"),
                     facts.trainer ? path_text(*facts.trainer) : DoctorThread::tr("not found"));
-  rows.emplace_back(DoctorThread::tr("Presets"),
-                    DoctorThread::tr("%1, %2 of them made for no more than this machine")
-                        .arg(facts.presets.size())
-                        .arg(facts.presets_here.size()));
+  rows.emplace_back(DoctorThread::tr("Presets"), DoctorThread::tr("%1, %2 of them fit this machine")
+                                                     .arg(facts.presets.size())
+                                                     .arg(facts.presets_here.size()));
   return rows;
 }
 

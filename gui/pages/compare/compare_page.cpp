@@ -49,7 +49,7 @@ std::vector<Metric> known_metrics() {
           {"step_ms", ComparePage::tr("Time of a step"), ValueUnit::milliseconds},
           {"host_bytes", ComparePage::tr("Host memory"), ValueUnit::bytes},
           {"gpu_bytes", ComparePage::tr("GPU memory"), ValueUnit::bytes},
-          {"gpu_bytes_peak", ComparePage::tr("GPU memory, most"), ValueUnit::bytes},
+          {"gpu_bytes_peak", ComparePage::tr("GPU memory, peak"), ValueUnit::bytes},
           {"gpu_busy_pct", ComparePage::tr("GPU busy"), ValueUnit::percent},
           {"overlap_pct", ComparePage::tr("Overlap"), ValueUnit::percent}};
 }
@@ -297,15 +297,14 @@ void ComparePage::fill_chips() {
   delete chips_->layout();
   auto* const grid = new QGridLayout(chips_);
   grid->setContentsMargins({});
-  constexpr int kColumns = 3;
+  const int kColumns = std::clamp(static_cast<int>(followers_.size()), 2, 3);
   for (size_t i = 0; i < followers_.size(); ++i) {
     const fs::path run = followers_[i]->run();
     const QString name = name_of(run);
     auto* const chip = new QWidget;
     auto* const row = new QHBoxLayout(chip);
     row->setContentsMargins({});
-    auto* const label = new TextLabel(
-        fontMetrics().elidedText(name, Qt::ElideMiddle, 34 * fontMetrics().averageCharWidth()));
+    auto* const label = new TextLabel(name);  // ends in dots only where there is no room
     label->setAccessibleName(name);
     label->setToolTip(path_text(run));
     auto* const watch = new QToolButton;

@@ -8,6 +8,7 @@
 
 #include "gui/models/curves/curve.h"
 #include "gui/models/runs/run_words.h"
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -83,13 +84,14 @@ std::vector<ComparisonLine> result_lines(const service::RunComparison& compariso
                  : QString();
   });
   for (const auto& [name, key] :
-       {std::pair{ComparisonTable::tr("Host memory, most"), "host_bytes_peak"},
-        {ComparisonTable::tr("GPU memory, most"), "gpu_bytes_peak"}})
+       {std::pair{ComparisonTable::tr("Host memory, peak"), "host_bytes_peak"},
+        {ComparisonTable::tr("GPU memory, peak"), "gpu_bytes_peak"}})
     add(name, [key = key](const RunSummary& run) {
       return shown(number_in(*run.record, "actual", key), ValueUnit::bytes);
     });
-  add(ComparisonTable::tr("Why it ended"),
-      [](const RunSummary& run) { return text_in(*run.record, "exit_reason"); });
+  add(ComparisonTable::tr("Why it ended"), [](const RunSummary& run) {
+    return sentence(service_words(text_in(*run.record, "exit_reason")));
+  });
   return lines;
 }
 

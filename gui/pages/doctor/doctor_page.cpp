@@ -3,6 +3,7 @@
 #include <QtWidgets>
 #include <algorithm>
 
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/plan/verdict_icon.h"
@@ -112,7 +113,6 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
     box->setSpacing(8);
     box->addWidget(heading_label(title));
     box->addLayout(content);
-    box->addStretch();
     return box;
   };
   facts_ = new QGridLayout;
@@ -145,12 +145,15 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   buttons->addStretch();
   measured->addLayout(buttons);
   two->addLayout(section(tr("How fast it is"), measured), 1);
+  // What is left of the page's height stays below all of it.
+  for (int i = 0; i < two->count(); ++i)
+    two->setAlignment(two->itemAt(i)->layout(), Qt::AlignTop);
   column->addLayout(two);
 
   column->addWidget(heading_label(tr("Models that are here")));
-  no_models_ =
-      wrapped_words(tr("None. Set FERRY_MODELS to a directory of models, or fetch one with "
-                       "Hugging Face's tools."));
+  no_models_ = wrapped_words(
+      tr("None. Download one on the Start page, or set FERRY_MODELS to a directory of "
+         "models."));
   column->addWidget(no_models_);
   models_ = new QTableWidget(0, 4);
   models_->setObjectName("doctor_models");
@@ -173,6 +176,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   scroll->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
+  limit_width(*inside);
   scroll->setWidget(inside);
   auto* all = new QVBoxLayout(this);
   all->setContentsMargins(0, 0, 0, 0);
@@ -249,7 +253,7 @@ QWidget* DoctorPage::widget_of(const Finding& finding, int place) {
   icon->setPixmap(verdict_pixmap(icon_of(finding.severity), fontMetrics().height() * 5 / 4, *this));
   row->addWidget(icon, 0, Qt::AlignTop);
   auto* said = new QVBoxLayout;
-  QString what = to_text(finding.what);
+  QString what = service_words(to_text(finding.what));
   if (!what.isEmpty()) what[0] = what[0].toUpper();
   QLabel* first = wrapped_words(tr("%1: %2").arg(word_of(finding.severity), what));
   first->setFont(bold_font(first->font()));

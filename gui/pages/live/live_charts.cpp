@@ -67,7 +67,7 @@ std::vector<LiveCharts::Spec> LiveCharts::specs() const {
        {{.name = tr("host"), .key = "host_bytes", .is_smoothed = false},
         {.name = tr("host, pinned"), .key = "host_bytes_pinned", .is_smoothed = false},
         {.name = tr("GPU"), .key = "gpu_bytes", .is_smoothed = false},
-        {.name = tr("GPU, most"), .key = "gpu_bytes_peak", .is_smoothed = false},
+        {.name = tr("GPU, peak"), .key = "gpu_bytes_peak", .is_smoothed = false},
         {.name = tr("NVMe"), .key = "nvme_bytes", .is_smoothed = false}}},
       {"overlap",
        tr("Overlap"),

@@ -244,12 +244,13 @@ void SamplesPage::fit_cells() {
       std::max(metrics.averageCharWidth() * 30, width));
   const int line = metrics.lineSpacing(), height = table_->viewport()->height();
   table_->verticalHeader()->setDefaultSectionSize(
-      std::clamp(height / grid_.n_prompts(), line * 4, line * 9));
+      std::clamp(height / grid_.n_prompts(), line * 4, line * 5));
 }
 
 void SamplesPage::resizeEvent(QResizeEvent* event) {
   Page::resizeEvent(event);
-  fit_cells();
+  // The table gets its size after the page.
+  QMetaObject::invokeMethod(this, &SamplesPage::fit_cells, Qt::QueuedConnection);
 }
 
 void SamplesPage::changeEvent(QEvent* event) {

@@ -115,6 +115,7 @@ SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
   const int gap = fontMetrics().height();
   column->setSpacing(gap);
   column->setContentsMargins(gap, gap, gap, gap);
+  limit_width(*content);
   scroll->setWidget(content);
   show_settings();
   connect(&shared.settings, &AppSettings::changed, this, &SettingsPage::show_settings);

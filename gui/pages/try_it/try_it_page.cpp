@@ -145,7 +145,7 @@ void TryItPage::show_form() {
   first_->setAccessibleName(first_label_->text().remove('&'));
   second_->setAccessibleName(second_label_->text().remove('&'));
   first_->setPlaceholderText(picker_->model().empty() ? tr("Choose a run or a model above.")
-                                                      : QString());
+                                                      : tr("Type a text for the model here."));
   second_box_->setVisible(form_.takes_pairs);
   generation_box_->setVisible(form_.kind == FormKind::generation);
   ask_button_->setText(form_.kind == FormKind::generation ? tr("Co&ntinue") : tr("As&k"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gui/models/service_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/widgets/charts/length_chart.h"
@@ -240,7 +241,7 @@ void DataPreview::show_outcome(const std::shared_ptr<const PreviewOutcome>& outc
     QStringList facts = {
         tr("Task %1, at most %2 tokens a text.").arg(to_text(now->task)).arg(now->max_length)};
     for (const std::string& note : now->notes)
-      facts << to_text(note);
+      facts << sentence(service_words(to_text(note)));
     facts.removeDuplicates();
     facts_->setText(facts.join(QLatin1Char('\n')));
     go_to(is_same_data ? sample_ : 0);
