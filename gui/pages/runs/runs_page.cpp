@@ -141,7 +141,12 @@ void RunsPage::fit_columns() {
   const QAbstractItemView* const view = table_;
   QHeaderView& header = *table_->horizontalHeader();
   const int em = fontMetrics().averageCharWidth();
-  constexpr int kMost = 34, kLeastName = 24;
+  constexpr int kMost = 34, kMostName = 44;
+  // In a narrow window these give way to the others, the first one first; Details has them.
+  constexpr int kSpared[] = {RunListModel::speed, RunListModel::curve, RunListModel::time,
+                             RunListModel::started};
+  for (const int column : kSpared)
+    header.setSectionHidden(column, false);
   int others = 0;
   for (int column = 0; column < RunListModel::kColumns; ++column) {
     if (column == RunListModel::name) continue;
@@ -154,8 +159,15 @@ void RunsPage::fit_columns() {
     }
     others += header.sectionSize(column);
   }
-  header.resizeSection(RunListModel::name,
-                       std::max(table_->viewport()->width() - others, kLeastName * em));
+  const int needed = view->sizeHintForColumn(RunListModel::name) + 2 * em;
+  const int name = std::clamp(needed, header.sectionSizeHint(RunListModel::name), kMostName * em);
+  const int room = table_->viewport()->width();
+  for (const int column : kSpared) {
+    if (others + name <= room) break;
+    others -= header.sectionSize(column);
+    header.setSectionHidden(column, true);
+  }
+  header.resizeSection(RunListModel::name, std::max(room - others, name));
   is_fitting_ = false;
 }
 

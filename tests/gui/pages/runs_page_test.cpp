@@ -116,6 +116,25 @@ TEST_F(Runs, AnEmptyListSaysWhatToDo) {
   see("runs-empty");
 }
 
+TEST_F(Runs, NamesAreWholeInANarrowWindow) {
+  const QString name = "2026-11-20_1015_minilm-l6_reviews";
+  make_run(home_.runs() / name.toStdString());
+  open();
+  const auto is_whole = [&] {
+    return table()->columnWidth(RunListModel::name) >
+           table()->fontMetrics().horizontalAdvance(name);
+  };
+  page_->resize(1400, 740);
+  ASSERT_TRUE(wait_until(is_whole));
+  EXPECT_FALSE(table()->isColumnHidden(RunListModel::speed));
+  page_->resize(800, 740);
+  ASSERT_TRUE(wait_until([&] { return table()->isColumnHidden(RunListModel::speed); }));
+  EXPECT_TRUE(is_whole());
+  EXPECT_FALSE(table()->horizontalScrollBar()->isVisible());
+  page_->resize(1400, 740);
+  EXPECT_TRUE(wait_until([&] { return !table()->isColumnHidden(RunListModel::speed); }));
+}
+
 TEST_F(Runs, SearchAndStateChooseWhatIsShown) {
   make_run(home_.runs() / "reviews-one");
   make_run(home_.runs() / "reviews-two", {.phase = "failed"});
