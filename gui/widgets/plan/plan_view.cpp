@@ -296,6 +296,9 @@ void PlanView::show_missing(const QString& why) {
   verdict_->show();
   for (const Budget& budget : {gpu_, host_})
     budget.slider->setEnabled(false);
+  // They would show numbers of no run.
+  for (QSpinBox* box : {batch_, length_})
+    box->setEnabled(false);
 }
 
 void PlanView::show_what_if(bool is_elsewhere, bool has_changes) {
@@ -410,6 +413,8 @@ void PlanView::show_answer() {
         tr("There is no GPU to plan for. Choose a card, or type an amount such as 11GiB."));
   }
   host_.slider->setEnabled(true);
+  for (QSpinBox* box : {batch_, length_})
+    box->setEnabled(true);
   show_budget(host_,
               has_host_budget ? request.host_budget_bytes + request.host_reserved_bytes : host_most,
               host_most);

@@ -58,6 +58,21 @@ class PlanViews : public testing::Test {
   QStringList wishes_;
 };
 
+TEST_F(PlanViews, WithoutAModelSayWhyThereIsNoPlan) {
+  view_.show();
+  view_.show_missing("Choose a model.");
+  EXPECT_EQ(find<QLabel>("plan_verdict_word")->text(), "No plan yet");
+  EXPECT_EQ(find<QLabel>("plan_why")->text(), "Choose a model.");
+  EXPECT_TRUE(find<QLabel>("plan_why")->isVisible());
+  for (auto* const box : view_.findChildren<QSpinBox*>())
+    EXPECT_FALSE(box->isEnabled()) << box->objectName().toStdString();
+  EXPECT_FALSE(find<QSlider>("plan_host_memory_slider")->isEnabled());
+  plan(large());
+  EXPECT_NE(find<QLabel>("plan_verdict_word")->text(), "No plan yet");
+  for (auto* const box : view_.findChildren<QSpinBox*>())
+    EXPECT_TRUE(box->isEnabled()) << box->objectName().toStdString();
+}
+
 TEST_F(PlanViews, SlidersFieldsAndCardPlanAgain) {
   plan(large());
   ASSERT_TRUE(view_.answer());
