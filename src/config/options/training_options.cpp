@@ -85,7 +85,7 @@ std::vector<Option> training_options() {
        .help = "Passes over the training data, fractions allowed. More learns more and overfits in "
                "the end."},
       {.key = "max_steps",
-       .label = "Most steps",
+       .label = "Maximum steps",
        .type = Type::integer,
        .group = kScheduleGroup,
        .level = Level::basic,
@@ -97,7 +97,7 @@ std::vector<Option> training_options() {
        .help = "Stop after this many optimizer steps, whatever num_train_epochs says; -1 goes by "
                "epochs."},
       {.key = "max_time",
-       .label = "Most time",
+       .label = "Maximum time",
        .type = Type::duration,
        .group = kScheduleGroup,
        .effect = Effect::changes_training,
@@ -119,11 +119,10 @@ std::vector<Option> training_options() {
        .unit = "size of a step",
        .range = {0, 1},
        .aliases = {{"lr"}},
-       .help =
-           "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
-           "the time: "
-           "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. Where nothing is "
-           "given it is 1e-5 for a decoder, and 3e-4 for a model from scratch."},
+       .help = "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
+               "the time: "
+               "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. The "
+               "default of a decoder is 1e-5, that of a model from scratch 3e-4."},
       {.key = "lr_scheduler_type",
        .label = "Learning rate schedule",
        .type = Type::choice,
@@ -370,7 +369,7 @@ std::vector<Option> training_options() {
        .group = kOptimizerGroup,
        .effect = Effect::changes_training,
        .value = "1",
-       .unit = "factor a layer",
+       .unit = "factor for each layer",
        .range = {0.01, 1},
        .aliases = {{"layer_decay"}, {"llrd"}},
        .help =
