@@ -68,9 +68,9 @@ TEST_F(ComparePageTest, ShowsResultsAndTheSettingsThatDiffer) {
   EXPECT_EQ(
       value(results, "Last loss", 0),
       value_text(std::stod(fmt::format("{:.6f}", RunFiles::loss_at(200))), ValueUnit::number));
-  EXPECT_EQ(value(results, "Host memory, most", 2).toStdString(), "3.26 GiB");
+  EXPECT_EQ(value(results, "Host memory, peak", 2).toStdString(), "3.26 GiB");
   EXPECT_NE(value(results, "Evaluation accuracy", 0), "no such line");
-  EXPECT_EQ(value(results, "GPU memory, most", 0), "no such line");  // none of them has it
+  EXPECT_EQ(value(results, "GPU memory, peak", 0), "no such line");  // none of them has it
   const ComparisonTable& settings = page_.settings();
   EXPECT_EQ(value(settings, "Learning rate", 2).toStdString(), "3e-05");
   EXPECT_EQ(value(settings, "Seed", 1).toStdString(), "1");
