@@ -483,10 +483,6 @@
         <translation>显存</translation>
     </message>
     <message>
-        <source>GPU memory, most</source>
-        <translation>显存峰值</translation>
-    </message>
-    <message>
         <source>GPU busy</source>
         <translation>GPU 利用率</translation>
     </message>
@@ -604,6 +600,10 @@
         <source>%1 cannot be written: %2</source>
         <translation>无法写入 %1：%2</translation>
     </message>
+    <message>
+        <source>GPU memory, peak</source>
+        <translation>显存峰值</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::ComparisonTable</name>
@@ -644,14 +644,6 @@
         <translation>%1 tokens/s</translation>
     </message>
     <message>
-        <source>Host memory, most</source>
-        <translation>主机内存峰值</translation>
-    </message>
-    <message>
-        <source>GPU memory, most</source>
-        <translation>显存峰值</translation>
-    </message>
-    <message>
         <source>Why it ended</source>
         <translation>结束原因</translation>
     </message>
@@ -666,6 +658,14 @@
     <message>
         <source>none</source>
         <translation>无</translation>
+    </message>
+    <message>
+        <source>Host memory, peak</source>
+        <translation>主机内存峰值</translation>
+    </message>
+    <message>
+        <source>GPU memory, peak</source>
+        <translation>显存峰值</translation>
     </message>
 </context>
 <context>
@@ -1088,10 +1088,6 @@
         <translation>本机模型</translation>
     </message>
     <message>
-        <source>None. Set FERRY_MODELS to a directory of models, or fetch one with Hugging Face&apos;s tools.</source>
-        <translation>无。请将 FERRY_MODELS 设为模型所在的目录，或用 Hugging Face 的工具下载模型。</translation>
-    </message>
-    <message>
         <source>Name</source>
         <translation>名称</translation>
     </message>
@@ -1170,6 +1166,10 @@
     <message>
         <source>The report is copied.</source>
         <translation>报告已复制。</translation>
+    </message>
+    <message>
+        <source>None. Download one on the Start page, or set FERRY_MODELS to a directory of models.</source>
+        <translation>没有。可在“开始”页下载一个，或将 FERRY_MODELS 设为存放模型的目录。</translation>
     </message>
 </context>
 <context>
@@ -1263,10 +1263,6 @@
         <translation>预设</translation>
     </message>
     <message>
-        <source>%1, %2 of them made for no more than this machine</source>
-        <translation>%1 个，其中 %2 个的要求不超出本机</translation>
-    </message>
-    <message>
         <source>Products, GPU</source>
         <translation>矩阵乘法，GPU</translation>
     </message>
@@ -1321,6 +1317,10 @@
     <message>
         <source>reads %1 GB/s, writes %2; at once %3 each way</source>
         <translation>读取 %1 GB/s，写入 %2；同时读写时各 %3</translation>
+    </message>
+    <message>
+        <source>%1, %2 of them fit this machine</source>
+        <translation>%1 个，其中 %2 个适合本机</translation>
     </message>
 </context>
 <context>
@@ -1776,10 +1776,6 @@
         <translation>GPU</translation>
     </message>
     <message>
-        <source>GPU, most</source>
-        <translation>GPU 峰值</translation>
-    </message>
-    <message>
         <source>NVMe</source>
         <translation>NVMe</translation>
     </message>
@@ -1842,6 +1838,10 @@
     <message>
         <source>Evaluation: %1</source>
         <translation>评估：%1</translation>
+    </message>
+    <message>
+        <source>GPU, peak</source>
+        <translation>显存峰值</translation>
     </message>
 </context>
 <context>
@@ -3809,7 +3809,7 @@
     </message>
     <message>
         <source>Resume</source>
-        <translation>恢复</translation>
+        <translation>继续</translation>
     </message>
     <message>
         <source>Stop and save</source>
@@ -4851,6 +4851,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>The model is being read.</source>
         <translation>正在读取模型。</translation>
     </message>
+    <message>
+        <source>Type a text for the model here.</source>
+        <translation>在此输入给模型的文本。</translation>
+    </message>
 </context>
 <context>
     <name>options</name>
@@ -5259,14 +5263,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>模型</translation>
     </message>
     <message>
-        <source>Most steps</source>
-        <translation>最多步数</translation>
-    </message>
-    <message>
-        <source>Most time</source>
-        <translation>最长时间</translation>
-    </message>
-    <message>
         <source>New tokens</source>
         <translation>新词元数</translation>
     </message>
@@ -5301,10 +5297,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Passes over the training data, fractions allowed. More learns more and overfits in the end.</source>
         <translation>遍历训练数据的次数，可为小数。越多学得越多，但最终会过拟合。</translation>
-    </message>
-    <message>
-        <source>Peak step size of the optimizer. Too large diverges, too small learns nothing in the time: 1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. Where nothing is given it is 1e-5 for a decoder, and 3e-4 for a model from scratch.</source>
-        <translation>优化器的峰值步长。太大会发散，太小则在给定时间内学不到东西：微调编码器宜用 1e-5 到 5e-5，小模型可更大。未指定时，解码器为 1e-5，从头训练的模型为 3e-4。</translation>
     </message>
     <message>
         <source>Placement</source>
@@ -5643,10 +5635,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>指数</translation>
     </message>
     <message>
-        <source>factor a layer</source>
-        <translation>每层因子</translation>
-    </message>
-    <message>
         <source>factor a step</source>
         <translation>每步因子</translation>
     </message>
@@ -5866,6 +5854,22 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>Where plans are promised nearly the same time, the start of a new run times some steps of each and takes the fastest, in a twentieth of the run&apos;s time at most. The choice is kept for later runs; off takes what is promised to be the fastest.</source>
         <translation>若几个方案的预计时间相近，新运行开始时会分别实测几步并取最快者，所用时间至多为运行时间的二十分之一。所作选择会留给以后的运行；off 则取预计最快的方案。</translation>
     </message>
+    <message>
+        <source>Maximum steps</source>
+        <translation>最大步数</translation>
+    </message>
+    <message>
+        <source>Maximum time</source>
+        <translation>最长时间</translation>
+    </message>
+    <message>
+        <source>Peak step size of the optimizer. Too large diverges, too small learns nothing in the time: 1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. The default of a decoder is 1e-5, that of a model from scratch 3e-4.</source>
+        <translation>优化器的峰值步长。太大会发散，太小则在给定时间内学不到东西：微调编码器宜用 1e-5 到 5e-5，小模型可更大。解码器默认为 1e-5，从头训练的模型默认为 3e-4。</translation>
+    </message>
+    <message>
+        <source>factor for each layer</source>
+        <translation>每层的系数</translation>
+    </message>
 </context>
 <context>
     <name>service</name>
@@ -6040,6 +6044,54 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>outputs of blocks on the host</source>
         <translation>各块的输出放在主机上</translation>
+    </message>
+    <message>
+        <source>finished</source>
+        <translation>已完成</translation>
+    </message>
+    <message>
+        <source>stopped as asked</source>
+        <translation>已按要求停止</translation>
+    </message>
+    <message>
+        <source>rows by label: %1</source>
+        <translation>各标签的行数：%1</translation>
+    </message>
+    <message>
+        <source>%1: text is column &apos;%2&apos;, label is column &apos;%3&apos;</source>
+        <translation>%1：文本列为“%2”，标签列为“%3”</translation>
+    </message>
+    <message>
+        <source>%1: text is column &apos;%2&apos;</source>
+        <translation>%1：文本列为“%2”</translation>
+    </message>
+    <message>
+        <source>%1 label: %2</source>
+        <translation>%1 个标签：%2</translation>
+    </message>
+    <message>
+        <source>%1 labels: %2</source>
+        <translation>%1 个标签：%2</translation>
+    </message>
+    <message>
+        <source>%1 labels, any number of them per text: %2</source>
+        <translation>%1 个标签，每条文本可有任意多个：%2</translation>
+    </message>
+    <message>
+        <source>labels are numbers to predict (regression)</source>
+        <translation>标签是要预测的数值（回归）</translation>
+    </message>
+    <message>
+        <source>no labels</source>
+        <translation>没有标签</translation>
+    </message>
+    <message>
+        <source>the longest text has %1 tokens: planned for %2, not for %3</source>
+        <translation>最长文本有 %1 个词元：按 %2 规划，而不是 %3</translation>
+    </message>
+    <message>
+        <source>no NVIDIA GPU: training runs on the CPU</source>
+        <translation>没有 NVIDIA GPU：在 CPU 上训练</translation>
     </message>
 </context>
 </TS>
