@@ -1584,49 +1584,6 @@
     </message>
 </context>
 <context>
-    <name>ferry::gui::FetchBox</name>
-    <message>
-        <source>Name of a model on the Hugging Face hub</source>
-        <translation>Hugging Face Hub 上的模型名称</translation>
-    </message>
-    <message>
-        <source>ORGANISATION/NAME of a model on the Hugging Face hub</source>
-        <translation>Hugging Face Hub 上模型的 组织/名称</translation>
-    </message>
-    <message>
-        <source>Cancel</source>
-        <translation>取消</translation>
-    </message>
-    <message>
-        <source>Stopped. A later download goes on from here.</source>
-        <translation>已停止。之后的下载将从这里继续。</translation>
-    </message>
-    <message>
-        <source>Do&amp;wnload</source>
-        <translation>下载(&amp;W)</translation>
-    </message>
-    <message>
-        <source>Look up its si&amp;ze</source>
-        <translation>查询大小(&amp;Z)</translation>
-    </message>
-    <message>
-        <source>Asking the hub...</source>
-        <translation>正在查询 Hub...</translation>
-    </message>
-    <message>
-        <source>%1 of %2 are still to come; %3 are free.</source>
-        <translation>共 %2，还需下载 %1；可用空间 %3。</translation>
-    </message>
-    <message>
-        <source>%1 are to be fetched; %2 are free.</source>
-        <translation>需要下载 %1；可用空间 %2。</translation>
-    </message>
-    <message>
-        <source>%1 of %2</source>
-        <translation>%1（共 %2）</translation>
-    </message>
-</context>
-<context>
     <name>ferry::gui::GpuLoad</name>
     <message>
         <source>%1 % busy</source>
@@ -1658,6 +1615,49 @@
     <message>
         <source>memory %1 of %2</source>
         <translation>内存 %1 / %2</translation>
+    </message>
+</context>
+<context>
+    <name>ferry::gui::HubBox</name>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>重试</translation>
+    </message>
+    <message>
+        <source>Look on the hub</source>
+        <translation>在 Hub 上查找</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>下载</translation>
+    </message>
+    <message>
+        <source>%1 is not on this machine. Ferry can bring it from the Hugging Face hub.</source>
+        <translation>本机没有 %1。Ferry 可以从 Hugging Face Hub 下载。</translation>
+    </message>
+    <message>
+        <source>Asking the hub for %1...</source>
+        <translation>正在向 Hub 查询 %1……</translation>
+    </message>
+    <message>
+        <source>Downloading %1: %2 of %3</source>
+        <translation>正在下载 %1：%2（共 %3）</translation>
+    </message>
+    <message>
+        <source>Downloading %1...</source>
+        <translation>正在下载 %1……</translation>
+    </message>
+    <message>
+        <source>%1 is on this machine now.</source>
+        <translation>%1 已在本机。</translation>
+    </message>
+    <message>
+        <source>%1 did not come.</source>
+        <translation>%1 未能下载。</translation>
     </message>
 </context>
 <context>
@@ -2275,8 +2275,8 @@
         <translation>位于 %1。</translation>
     </message>
     <message>
-        <source>No model is on this machine yet. Type a name of the Hugging Face hub to download it, or browse to a directory.</source>
-        <translation>本机还没有模型。输入 Hugging Face Hub 上的名称即可下载，或浏览到某个目录。</translation>
+        <source>No model is on this machine yet. Type a name of the Hugging Face hub (ORGANISATION/NAME) to download it, or browse to a directory.</source>
+        <translation>本机还没有模型。输入 Hugging Face Hub 上的名称（组织/名称）即可下载，或浏览选择目录。</translation>
     </message>
 </context>
 <context>
@@ -2496,6 +2496,10 @@
     <message>
         <source>Fix what is wrong first: a file holds valid settings.</source>
         <translation>请先修正错误：文件只保存有效的设置。</translation>
+    </message>
+    <message>
+        <source>Take the &amp;draft of the other window</source>
+        <translation>取用另一窗口的草稿(&amp;D)</translation>
     </message>
 </context>
 <context>
@@ -4358,10 +4362,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>训练您自己的模型</translation>
     </message>
     <message>
-        <source>Ferry fine-tunes transformers, also those that do not fit the GPU. Nothing leaves this machine.</source>
-        <translation>Ferry 用于微调 Transformer 模型，显存放不下的也可以。所有内容都不会离开本机。</translation>
-    </message>
-    <message>
         <source>This machine</source>
         <translation>本机</translation>
     </message>
@@ -4558,10 +4558,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>标签列</translation>
     </message>
     <message>
-        <source>No model for this is on this machine yet. A small one to begin with is %1.</source>
-        <translation>本机还没有适用的模型。可从小模型 %1 开始。</translation>
-    </message>
-    <message>
         <source>%1 is no model for this.</source>
         <translation>%1 不是适用的模型。</translation>
     </message>
@@ -4590,12 +4586,28 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>正在读取本机信息。</translation>
     </message>
     <message>
-        <source>Do&amp;wnload a model...</source>
-        <translation>下载模型(&amp;W)...</translation>
+        <source>Ferry fine-tunes transformers, also those that do not fit the GPU. Your texts and models stay on this machine.</source>
+        <translation>Ferry 可微调 transformer 模型，包括显存放不下的模型。您的文本和模型都留在本机。</translation>
     </message>
     <message>
-        <source>Any model of the Hugging Face hub whose family Ferry trains.</source>
-        <translation>Hugging Face Hub 上任何 Ferry 能训练的系列的模型。</translation>
+        <source>&amp;Download a model...</source>
+        <translation>下载模型(&amp;D)...</translation>
+    </message>
+    <message>
+        <source>ORGANISATION/NAME</source>
+        <translation>组织/名称</translation>
+    </message>
+    <message>
+        <source>&amp;Name on the hub</source>
+        <translation>Hub 上的名称(&amp;N)</translation>
+    </message>
+    <message>
+        <source>No model for this is on this machine yet. Download one by its name: the one below is small and good to begin with. Or choose the folder of a model that you have.</source>
+        <translation>本机还没有适用的模型。可按名称下载：下面这个模型很小，适合入门。也可以选择您已有模型的文件夹。</translation>
+    </message>
+    <message>
+        <source>The model that came cannot be trained for this.</source>
+        <translation>下载的模型不能用于此任务。</translation>
     </message>
 </context>
 <context>

@@ -60,16 +60,16 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
               .replace(QLatin1String("e-0"), QLatin1String("e-"));
 }
 
-QString hub_name_in(const QString& message) {
-  static const QRegularExpression command(QStringLiteral("ferry fetch (.+?)(?: \\(|, then |$)"));
-  const QRegularExpressionMatch match = command.match(message);
-  return match.hasMatch() ? match.captured(1) : QString();
+/** That a download would mend it. */
+bool asks_for_download(const QString& message) {
+  return message.contains(QLatin1String("fetch it: ferry fetch "));
 }
 
-/** Without the advice: a button beside it does that. */
-QString problem_in(const QString& message, const QString& hub_name) {
-  const QString text = message_of(message).text;
-  return hub_name.isEmpty() ? text : text.section(QStringLiteral(" - fetch it: ferry fetch"), 0, 0);
+/** Without the advice to fetch it where a button stands for that. */
+QString problem_in(const QString& message, bool has_button) {
+  static const QRegularExpression advice(QStringLiteral("( - |; or )fetch it: ferry fetch .*$"));
+  QString text = message_of(message).text;
+  return has_button ? text.remove(advice) : text;
 }
 
 }  // namespace
@@ -126,8 +126,9 @@ ModelFacts read_model_facts(const config::Config& config) {
     HfDirectory::open(directory);
   });
   if (trouble) {
-    facts.hub_name = hub_name_in(*trouble);
-    facts.problem = problem_in(*trouble, facts.hub_name);
+    if (const auto repo = config::hub_model_of(name); repo && asks_for_download(*trouble))
+      facts.hub_name = to_text(repo->text());
+    facts.problem = problem_in(*trouble, !facts.hub_name.isEmpty());
     // The shape of many models is known by their name.
     if (const auto known = config::known_model_config(name); known && !hf)
       trouble_of([&] { hf = HfConfig::parse(*known, name); });

@@ -24,7 +24,7 @@ std::vector<ModelHere> models_here();
 struct ModelFacts {
   QString key;        ///< of the option that names the model
   QString problem;    ///< why a run cannot begin with it; empty: it can
-  QString hub_name;   ///< under which a hub may have it; empty: it is here, or is none of a hub
+  QString hub_name;   ///< by which a hub may have it, where it is not here
   QString directory;  ///< empty: not on this machine
   QString family;     ///< empty: the shape is not known either
   bool is_decoder = false, is_drawn = false;

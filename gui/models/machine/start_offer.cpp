@@ -101,7 +101,6 @@ void add_presets(StartKind kind,
       const fs::path model = config::find_model(facts.model);
       if (!directories.insert(fs::weakly_canonical(model)).second) continue;
       found.offers.push_back({.name = to_text(facts.model),
-                              .directory = fs::weakly_canonical(model),
                               .preset = to_text(facts.preset.name),
                               .settings = facts.settings,
                               .n_bytes = weight_bytes(model)});
@@ -120,24 +119,20 @@ void add_models(StartKind kind, ModelOffers& found, std::set<fs::path>& director
       directories.insert(directory);
       // Its directory: a name under ./models is one only where the app was started.
       found.offers.push_back({.name = to_text(model.name),
-                              .directory = directory,
                               .preset = {},
                               .settings = plain_settings(kind, directory),
                               .n_bytes = weight_bytes(directory)});
     }
 }
 
-/** The smallest model of a preset that a hub has. */
-void find_fetched(StartKind kind, ModelOffers& found) {
+/** The smallest model of a preset. */
+QString small_model_on_hub(StartKind kind) {
   for (const char* name :
        {"SmolLM2-135M", "gpt2", "Qwen2.5-0.5B", "distilbert-base-uncased", "bert-base-uncased"})
-    for (const service::PresetFacts& facts : service::own_presets()) {
-      if (facts.task != task_of(kind) || facts.model != name) continue;
-      const auto id = config::known_model_id(name);
-      if (!id) continue;
-      found.fetched = to_text(*id);
-      return;
-    }
+    for (const service::PresetFacts& facts : service::own_presets())
+      if (facts.task == task_of(kind) && facts.model == name)
+        if (const auto id = config::known_model_id(name)) return to_text(*id);
+  return {};
 }
 
 }  // namespace
@@ -185,7 +180,7 @@ ModelOffers find_offers(StartKind kind, const service::MachineHere& here) {
   };
   std::stable_sort(found.offers.begin(), found.offers.end(),
                    [&](const ModelOffer& a, const ModelOffer& b) { return rank(a) < rank(b); });
-  if (found.offers.empty()) find_fetched(kind, found);
+  found.hub_name = small_model_on_hub(kind);
   return found;
 }
 
@@ -194,7 +189,6 @@ std::optional<ModelOffer> offer_of(StartKind kind, const fs::path& directory) {
   trouble_of([&] {
     if (is_of_task(directory, kind))
       offer = ModelOffer{.name = path_text(directory.filename()),
-                         .directory = directory,
                          .preset = {},
                          .settings = plain_settings(kind, directory),
                          .n_bytes = weight_bytes(directory)};

@@ -42,8 +42,7 @@ enum class StartKind {
 
 /** A model that is here, and the settings that suit it. */
 struct ModelOffer {
-  QString name;  ///< as people call it
-  std::filesystem::path directory;
+  QString name;    ///< as people call it
   QString preset;  ///< empty: of no preset
   config::Config settings;
   int64_t n_bytes = 0;  ///< of its weights
@@ -51,7 +50,7 @@ struct ModelOffer {
 
 struct ModelOffers {
   std::vector<ModelOffer> offers;  ///< the one that is offered first
-  QString fetched;  ///< where there are none: a small one to fetch, by its name on the hub
+  QString hub_name;  ///< by which a hub has a small one to begin with; empty: none is known
 };
 /** The model in a directory; nullopt: the directory has no model, or its model does not do `kind`.
  */

@@ -112,6 +112,10 @@ QVariant AppSettings::value(const QString& key, const QVariant& otherwise) const
   return stored_.value(key, otherwise);
 }
 
+void AppSettings::read_again() {
+  stored_.sync();
+}
+
 void AppSettings::set_value(const QString& key, const QVariant& value) {
   if (stored_.contains(key) && stored_.value(key) == value) return;
   stored_.setValue(key, value);

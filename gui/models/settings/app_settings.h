@@ -55,6 +55,8 @@ class AppSettings : public QObject {
   /** A key of a page's own: "live/log_axis". */
   QVariant value(const QString& key, const QVariant& otherwise = {}) const;
   void set_value(const QString& key, const QVariant& value);
+  /** Values that another app has stored since are seen from here on. */
+  void read_again();
 
  signals:
   void changed();

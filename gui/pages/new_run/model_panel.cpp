@@ -2,7 +2,7 @@
 
 #include <QtWidgets>
 
-#include "gui/widgets/hub/fetch_box.h"
+#include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -37,8 +37,8 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   models_->setAlternatingRowColors(true);
   models_->header()->setStretchLastSection(true);
   none_ =
-      quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub to "
-                     "download it, or browse to a directory."));
+      quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub "
+                     "(ORGANISATION/NAME) to download it, or browse to a directory."));
   none_->setWordWrap(true);
   none_->hide();
   facts_ = new TextLabel;
@@ -47,15 +47,15 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   facts_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   trains_ = quiet_label();
   trains_->setWordWrap(true);
-  fetch_ = new FetchBox(/*asks_name=*/false);
-  connect(fetch_, &FetchBox::fetched, this, &ModelPanel::fetched);
+  hub_ = new HubBox(HubDownload::Kind::model);
+  connect(&hub_->download(), &HubDownload::fetched, this, &ModelPanel::fetched);
 
   auto* const layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(heading_label(tr("The chosen model")));
   layout->addWidget(facts_);
   layout->addWidget(trains_);
-  layout->addWidget(fetch_);
+  layout->addWidget(hub_);
   layout->addSpacing(fontMetrics().height() / 2);
   layout->addWidget(models_);
   layout->addWidget(none_);
@@ -104,8 +104,7 @@ void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
   if (!facts.directory.isEmpty()) trains += ' ' + tr("It lies in %1.").arg(facts.directory);
   trains_->setText(trains.trimmed());
   trains_->setVisible(!trains.isEmpty());
-  fetch_->set_name(facts.hub_name);
-  fetch_->setVisible(!facts.hub_name.isEmpty());
+  hub_->offer(facts.hub_name);
   const QSignalBlocker quiet(models_);
   models_->setCurrentItem(nullptr);
   for (int i = 0; i < models_->topLevelItemCount(); ++i)

@@ -10,7 +10,7 @@ class QTreeWidget;
 
 namespace ferry::gui {
 
-class FetchBox;
+class HubBox;
 
 class ModelPanel : public QWidget {
   Q_OBJECT
@@ -24,13 +24,13 @@ class ModelPanel : public QWidget {
  signals:
   /** A model of the list, by its name. */
   void chosen(const QString& name);
-  /** The chosen model is here now. */
+  /** The chosen model has come from a hub. */
   void fetched();
 
  private:
   QTreeWidget* models_ = nullptr;
   QLabel *none_ = nullptr, *facts_ = nullptr, *trains_ = nullptr;
-  FetchBox* fetch_ = nullptr;
+  HubBox* hub_ = nullptr;
 };
 
 }  // namespace ferry::gui

@@ -4,12 +4,14 @@
 
 #include "gui/models/inputs/data_columns.h"
 #include "gui/models/process/ferry_command.h"
+#include "gui/models/service_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/pages/new_run/model_panel.h"
 #include "gui/pages/new_run/new_run_page.h"
 #include "gui/pages/new_run/review_panel.h"
 #include "gui/pages/new_run/step_list.h"
+#include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
 #include "src/service/texts/given_data.h"
@@ -19,9 +21,16 @@ namespace ferry::gui {
 
 namespace {
 
-QString data_problem(const config::Config& config, const char* key) {
+/** Why the data cannot be read; and where a hub may have them, by which name. */
+QString data_problem(const config::Config& config, const char* key, QString& hub_name) {
   const auto trouble = trouble_of([&] { check_data_exists(config, key); });
-  return trouble ? message_of(*trouble).text : QString();
+  if (!trouble) return {};
+  static const QRegularExpression advice(
+      QStringLiteral(" - fetch it: ferry fetch --dataset (.+)$"));
+  const QRegularExpressionMatch match = advice.match(*trouble);
+  if (!match.hasMatch()) return message_of(*trouble).text;
+  if (hub_name.isEmpty()) hub_name = match.captured(1);
+  return message_of(trouble->left(match.capturedStart())).text;
 }
 
 }  // namespace
@@ -36,10 +45,14 @@ void NewRunPage::ask_found() {
   found_for_ = question;
   finding_.ask(
       [config] {
-        return Found{.facts = read_model_facts(config),
-                     .dataset = data_problem(config, "dataset"),
-                     .eval_dataset = data_problem(config, "eval_dataset"),
-                     .columns = data_columns(config.text("dataset"))};
+        Found found{.facts = read_model_facts(config),
+                    .dataset = {},
+                    .eval_dataset = {},
+                    .columns = data_columns(config.text("dataset")),
+                    .hub_data = {}};
+        found.dataset = data_problem(config, "dataset", found.hub_data);
+        found.eval_dataset = data_problem(config, "eval_dataset", found.hub_data);
+        return found;
       },
       [this](const Found& found, const QString&) {
         settings_.set_found_problem("dataset", found.dataset);
@@ -57,6 +70,8 @@ void NewRunPage::take_found(const Found& found) {
     settings_.set_default(key, facts_.defaults.value(key));
   if (model_panel_) model_panel_->show_facts(facts_, settings_.text(facts_.key));
   columns_ = found.columns;
+  wanted_data_ = found.hub_data;
+  if (hub_data_) hub_data_->offer(wanted_data_);
   suggest_columns();
   OptionForm* const form = forms_[model_step];
   if (OptionField* const task = form ? form->made_field("task") : nullptr) {
@@ -117,7 +132,7 @@ void NewRunPage::check_training() {
         const auto trouble = trouble_of([&] {
           service::check_patterns(config);
           service::check_training(config, [&](const std::string& note) {
-            checked.notes << message_of(to_text(note)).text;
+            checked.notes << message_of(service_words(to_text(note))).text;
           });
         });
         if (trouble) checked.problem = message_of(*trouble).text;

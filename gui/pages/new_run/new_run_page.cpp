@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSettleMs = 50, kSearchMs = 120;
-constexpr const char* kStoredTexts = "new_run/texts";
+constexpr const char *kStoredTexts = "new_run/texts", *kOtherTexts = "new_run/other_texts";
 
 /** Settings that belong to the data and not to a method: a preset leaves them alone. */
 const QStringList kDataKeys = {
@@ -55,10 +55,7 @@ NewRunPage::NewRunPage(Shared& shared, QWidget* parent)
   layout->addWidget(make_bottom());
   connect_settings();
   connect_launcher();
-  QMap<QString, QString> stored;
-  const QVariantMap kept = shared.settings.value(kStoredTexts).toMap();
-  for (auto it = kept.begin(); it != kept.end(); ++it)
-    stored[it.key()] = it.value().toString();
+  const QMap<QString, QString> stored = kept_texts(kStoredTexts);
   if (!stored.isEmpty()) settings_.load_texts(stored);
   stored_texts_ = settings_.texts();
   setAcceptDrops(true);
@@ -309,16 +306,42 @@ void NewRunPage::connect_launcher() {
           });
 }
 
-void NewRunPage::store() {
+QMap<QString, QString> NewRunPage::kept_texts(const char* key) {
+  QMap<QString, QString> texts;
+  const QVariantMap kept = shared().settings.value(key).toMap();
+  for (auto it = kept.begin(); it != kept.end(); ++it)
+    texts[it.key()] = it.value().toString();
+  return texts;
+}
+
+void NewRunPage::keep_texts(const char* key, const QMap<QString, QString>& texts) {
   QVariantMap kept;
-  const QMap<QString, QString> texts = settings_.texts();
-  // Another app may have stored a draft meanwhile. A draft that nobody changed here must not
-  // replace that one.
-  if (texts == stored_texts_) return;
-  stored_texts_ = texts;
   for (auto it = texts.begin(); it != texts.end(); ++it)
     kept[it.key()] = it.value();
-  shared().settings.set_value(kStoredTexts, kept);
+  shared().settings.set_value(key, kept);
+}
+
+/** No draft is lost where two apps are open: one that the other app has stored meanwhile is kept
+ * beside this one. */
+void NewRunPage::store() {
+  const QMap<QString, QString> texts = settings_.texts();
+  if (texts == stored_texts_) return;  // nobody changed it here
+  shared().settings.read_again();
+  const QMap<QString, QString> there = kept_texts(kStoredTexts);
+  const bool is_of_another = !there.isEmpty() && there != stored_texts_ && there != texts;
+  if (is_of_another && texts.isEmpty()) return;
+  if (is_of_another) keep_texts(kOtherTexts, there);
+  stored_texts_ = texts;
+  keep_texts(kStoredTexts, texts);
+}
+
+void NewRunPage::take_other_draft() {
+  const QMap<QString, QString> other = kept_texts(kOtherTexts);
+  if (other.isEmpty()) return;
+  keep_texts(kOtherTexts, settings_.texts());
+  settings_.load_texts(other);
+  picker_->set_current({});
+  show_step(model_step);
 }
 
 void NewRunPage::set_active(bool active) {
@@ -326,7 +349,11 @@ void NewRunPage::set_active(bool active) {
     if (is_seen_) store();
     return;
   }
-  // A model or data may have come since.
+  ask_again();  // a model or data may have come since
+  other_action_->setEnabled(!kept_texts(kOtherTexts).isEmpty());
+}
+
+void NewRunPage::ask_again() {
   found_for_.clear();
   settle_timer_.start();
   ask_models();

@@ -23,6 +23,7 @@ class QVBoxLayout;
 namespace ferry::gui {
 
 class ErrorLabel;
+class HubBox;
 class ModelPanel;
 class OptionField;
 class OptionForm;
@@ -92,6 +93,7 @@ class NewRunPage : public Page {
     ModelFacts facts;
     QString dataset, eval_dataset;  ///< why they cannot be read
     QStringList columns;
+    QString hub_data;  ///< the first data set that a hub may have, and is not here
   };
 
   void make_actions();
@@ -106,6 +108,8 @@ class NewRunPage : public Page {
   void on_change();
   void settle();
   void ask_found();
+  /** Looks again: a model or data have come. */
+  void ask_again();
   void take_found(const Found& found);
   /** Fields that name columns offer the columns of the data. */
   void suggest_columns();
@@ -119,6 +123,10 @@ class NewRunPage : public Page {
   void show_message(const QString& text, const QString& command = {});
   void add_to_queue();
   void store();
+  /** The form as `key` of the app's settings has it. */
+  QMap<QString, QString> kept_texts(const char* key);
+  void keep_texts(const char* key, const QMap<QString, QString>& texts);
+  void take_other_draft();
   void browse_load();
   void browse_save();
   void set_tab_order(Step step);
@@ -134,6 +142,7 @@ class NewRunPage : public Page {
   QMap<QString, QString> stored_texts_;   ///< as they were read, or kept last
   ModelFacts facts_;
   QStringList columns_;  ///< of the data
+  QString wanted_data_;  ///< of a hub
   bool is_starting_ = false, is_launching_ = false, is_seen_ = false;
   std::filesystem::path starting_;
   bool fits_ = true;
@@ -142,7 +151,7 @@ class NewRunPage : public Page {
 
   QAction *start_action_ = nullptr, *queue_action_ = nullptr, *load_action_ = nullptr,
           *save_action_ = nullptr, *find_action_ = nullptr, *clear_action_ = nullptr,
-          *next_action_ = nullptr, *back_action_ = nullptr;
+          *other_action_ = nullptr, *next_action_ = nullptr, *back_action_ = nullptr;
   QList<QAction*> page_actions_;
   PresetPicker* picker_ = nullptr;
   QLineEdit* search_ = nullptr;
@@ -156,6 +165,7 @@ class NewRunPage : public Page {
   QLabel* n_hits_ = nullptr;
   ModelPanel* model_panel_ = nullptr;
   ReviewPanel* review_ = nullptr;
+  HubBox* hub_data_ = nullptr;
   QWidget *preview_place_ = nullptr, *plan_place_ = nullptr;
   QTextBrowser* help_ = nullptr;
   QWidget* message_ = nullptr;

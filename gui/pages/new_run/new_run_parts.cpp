@@ -9,6 +9,7 @@
 #include "gui/pages/new_run/preset_picker.h"
 #include "gui/pages/new_run/review_panel.h"
 #include "gui/pages/new_run/step_list.h"
+#include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
 #include "gui/widgets/look.h"
@@ -61,6 +62,7 @@ QScrollArea* scroll_area(QWidget* content) {
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
   area->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
+  limit_width(*content);
   area->setWidget(content);
   area->viewport()->setAutoFillBackground(false);
   content->setAutoFillBackground(false);
@@ -83,6 +85,7 @@ void NewRunPage::make_actions() {
   save_action_ = add("action_save", tr("Save settings &as…"), QKeySequence::Save);
   find_action_ = add("action_find", tr("&Find a setting"), QKeySequence::Find);
   clear_action_ = add("action_clear", tr("&Clear all settings"), {});
+  other_action_ = add("action_other_draft", tr("Take the &draft of the other window"), {});
   next_action_ = add("action_next", tr("&Next step"), QKeySequence(Qt::CTRL | Qt::Key_PageDown));
   back_action_ = add("action_back", tr("&Previous step"), QKeySequence(Qt::CTRL | Qt::Key_PageUp));
   const auto line = [this] {
@@ -90,8 +93,9 @@ void NewRunPage::make_actions() {
     separator->setSeparator(true);
     return separator;
   };
-  page_actions_ = {start_action_, queue_action_, line(),       load_action_, save_action_,
-                   clear_action_, line(),        find_action_, back_action_, next_action_};
+  page_actions_ = {start_action_, queue_action_, line(),        load_action_,
+                   save_action_,  clear_action_, other_action_, line(),
+                   find_action_,  back_action_,  next_action_};
   connect(start_action_, &QAction::triggered, this, &NewRunPage::start);
   connect(queue_action_, &QAction::triggered, this, &NewRunPage::add_to_queue);
   connect(load_action_, &QAction::triggered, this, &NewRunPage::browse_load);
@@ -105,6 +109,8 @@ void NewRunPage::make_actions() {
     picker_->set_current({});
     show_step(model_step);
   });
+  other_action_->setEnabled(false);
+  connect(other_action_, &QAction::triggered, this, &NewRunPage::take_other_draft);
   connect(next_action_, &QAction::triggered, this,
           [this] { show_step(static_cast<Step>(std::min<int>(step() + 1, review_step))); });
   connect(back_action_, &QAction::triggered, this,
@@ -278,7 +284,11 @@ void NewRunPage::make_step(Step step) {
   connect(form, &OptionForm::focused, this, &NewRunPage::show_help);
   connect(form, &OptionForm::field_made, this, [this](OptionField* field) {
     if (field->key() == "task")
-      take_found({.facts = facts_, .dataset = {}, .eval_dataset = {}, .columns = columns_});
+      take_found({.facts = facts_,
+                  .dataset = {},
+                  .eval_dataset = {},
+                  .columns = columns_,
+                  .hub_data = wanted_data_});
     if (field->key().endsWith(QLatin1String("_column"))) suggest_columns();
   });
   QStringList keys;
@@ -308,15 +318,16 @@ void NewRunPage::make_step(Step step) {
       settings_.reset("config_name");
       settings_.set_text("model_name_or_path", name);
     });
-    connect(model_panel_, &ModelPanel::fetched, this, [this] {
-      found_for_.clear();
-      ask_found();
-      ask_models();
-    });
+    connect(model_panel_, &ModelPanel::fetched, this, &NewRunPage::ask_again);
     layout->addWidget(model_panel_, 1);
     model_panel_->show_facts(facts_, settings_.text(facts_.key));
     ask_models();
   } else if (step == data_step) {
+    hub_data_ = new HubBox(HubDownload::Kind::dataset);
+    hub_data_->setObjectName("hub_data");
+    connect(&hub_data_->download(), &HubDownload::fetched, this, &NewRunPage::ask_again);
+    layout->addWidget(hub_data_);
+    hub_data_->offer(wanted_data_);
     layout->addWidget(preview_place_, 1);
     preview_place_->show();
   } else if (step == memory_step) {

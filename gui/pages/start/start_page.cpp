@@ -5,25 +5,36 @@
 #include <QDropEvent>
 #include <QFileDialog>
 #include <QGroupBox>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <utility>
 
 #include "gui/models/inputs/data_columns.h"
-#include "gui/models/process/ferry_command.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
+#include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/dropped_path.h"
 #include "gui/widgets/forms/choice_card.h"
-#include "gui/widgets/hub/fetch_box.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
+#include "src/config/models/models.h"
 
 namespace ferry::gui {
 
 namespace {
+
+/** The offer whose model lies in a directory; -1: there is none. */
+int place_of(const std::filesystem::path& directory, const std::vector<ModelOffer>& offers) {
+  const auto lies_there = [&](const ModelOffer& offer) {
+    std::error_code error;
+    const auto own = config::locate_model(offer.settings.text("model_name_or_path"));
+    return own && std::filesystem::equivalent(*own, directory, error);
+  };
+  const auto at = std::ranges::find_if(offers, lies_there);
+  return at == offers.end() ? -1 : static_cast<int>(at - offers.begin());
+}
 
 QLabel* make_fact(const char* name) {
   auto* label = new TextLabel;
@@ -48,8 +59,8 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   auto* column = new QVBoxLayout(content);
   column->addWidget(heading_label(tr("Train a model of your own"), 1.5));
   column->addWidget(
-      note_label(tr("Ferry fine-tunes transformers, also those that do not fit the GPU. Nothing "
-                    "leaves this machine.")));
+      note_label(tr("Ferry fine-tunes transformers, also those that do not fit the GPU. Your texts "
+                    "and models stay on this machine.")));
   column->addWidget(make_machine());
   column->addWidget(make_cards());
   column->addWidget(make_plan());
@@ -58,6 +69,7 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   const int gap = fontMetrics().height();
   column->setSpacing(gap);
   column->setContentsMargins(gap, gap, gap, gap);
+  limit_width(*content);
   scroll->setWidget(content);
 
   connect(&shared.launcher, &Launcher::started, this, [this](const std::filesystem::path& run) {
@@ -155,14 +167,14 @@ QWidget* StartPage::make_plan() {
   model_label->setBuddy(models_);
   auto* directory = new QPushButton(tr("Choose a model folder..."));
   directory->setObjectName("choose_model");
+  wants_fetch_ = new QPushButton(tr("&Download a model..."));
+  wants_fetch_->setObjectName("wants_fetch");
+  wants_fetch_->setCheckable(true);
+  connect(wants_fetch_, &QPushButton::toggled, this, &StartPage::show_fetch);
   auto* model_row = new QHBoxLayout;
   model_row->addWidget(models_);
   model_row->addWidget(directory);
-  download_ = new QPushButton(tr("Do&wnload a model..."));
-  download_->setObjectName("download_model");
-  download_->setCheckable(true);
-  connect(download_, &QPushButton::toggled, this, &StartPage::show_fetch);
-  model_row->addWidget(download_);
+  model_row->addWidget(wants_fetch_);
   model_row->addStretch(1);
   grid->addWidget(model_label, 0, 0);
   grid->addLayout(model_row, 0, 1);
@@ -253,41 +265,50 @@ QWidget* StartPage::make_columns() {
   return columns_box_;
 }
 
-/** A model of the hub: offered where none is here, asked for elsewhere. */
+/** Models of a hub, for who has none here or wants another. */
 QWidget* StartPage::make_fetch() {
   fetch_ = new QWidget;
   fetch_->setObjectName("fetch");
-  auto* column = new QVBoxLayout(fetch_);
-  column->setContentsMargins(0, 0, 0, 0);
+  auto* grid = new QGridLayout(fetch_);
+  grid->setContentsMargins(0, 0, 0, 0);
   fetch_words_ = new TextLabel;
   fetch_words_->setWordWrap(true);
-  column->addWidget(fetch_words_);
-  fetch_box_ = new FetchBox(/*asks_name=*/true);
-  column->addWidget(fetch_box_);
-  connect(fetch_box_, &FetchBox::fetched, this,
-          [this](const QString& directory) { take_fetched(to_path(directory)); });
+  grid->addWidget(fetch_words_, 0, 0, 1, 2);
+  hub_name_ = new QLineEdit;
+  hub_name_->setObjectName("hub_name");
+  hub_name_->setPlaceholderText(tr("ORGANISATION/NAME"));
+  auto* label = new TextLabel(tr("&Name on the hub"));
+  label->setBuddy(hub_name_);
+  grid->addWidget(label, 1, 0);
+  grid->addWidget(hub_name_, 1, 1);
+  hub_ = new HubBox(HubDownload::Kind::model);
+  grid->addWidget(hub_, 2, 0, 1, 2);
+  grid->setColumnStretch(1, 1);
+  connect(hub_name_, &QLineEdit::textChanged, this,
+          [this](const QString& name) { hub_->offer(name.trimmed()); });
+  connect(hub_name_, &QLineEdit::returnPressed, this, [this] { hub_->download().look(); });
+  connect(&hub_->download(), &HubDownload::fetched, this, &StartPage::take_fetched);
   fetch_->hide();
   return fetch_;
 }
 
 void StartPage::show_fetch() {
-  const ModelOffers& models = found_.models;
-  const bool lacks = machine_ && !finding_.is_busy() && models.offers.empty();
-  if (lacks && !models.fetched.isEmpty() && !fetch_->isVisibleTo(this))
-    fetch_box_->set_name(models.fetched);
-  download_->setEnabled(!lacks);
-  fetch_->setVisible(lacks || download_->isChecked());
+  const bool lacks = machine_ && !finding_.is_busy() && found_.models.offers.empty();
+  fetch_->setVisible(lacks || wants_fetch_->isChecked());
+  if (fetch_->isHidden()) return;
+  fetch_words_->setVisible(lacks);
   fetch_words_->setText(
-      lacks ? tr("No model for this is on this machine yet. A small one to begin with is %1.")
-                  .arg(models.fetched)
-            : tr("Any model of the Hugging Face hub whose family Ferry trains."));
+      tr("No model for this is on this machine yet. Download one by its name: the one below is "
+         "small and good to begin with. Or choose the folder of a model that you have."));
+  HubDownload& download = hub_->download();
+  if (!hub_name_->isModified() && !download.is_busy()) hub_name_->setText(found_.models.hub_name);
+  // Its size is offered without a click, once.
+  if (lacks && download.state() == HubDownload::State::idle) download.look();
 }
 
-/** Looks for all models anew: a preset may be of this one. */
 void StartPage::take_fetched(const std::filesystem::path& directory) {
-  std::error_code error;
-  fetched_ = std::filesystem::weakly_canonical(directory, error);
-  download_->setChecked(false);
+  fetched_ = directory;
+  wants_fetch_->setChecked(false);
   find();
 }
 
@@ -420,11 +441,12 @@ void StartPage::find() {
   planning_.forget();
   if (!machine_) return update_start();
   finding_.ask(
-      [kind = kind_, here = machine_->here, own = own_models_] {
+      [kind = kind_, here = machine_->here, own = own_models_, fetched = fetched_] {
         Found found{.models = find_offers(kind, here), .data = {}};
         for (const auto& directory : own)
           if (auto offer = offer_of(kind, directory))
             found.models.offers.insert(found.models.offers.begin(), std::move(*offer));
+        if (!fetched.empty()) found.fetched = place_of(fetched, found.models.offers);
         if (kind != StartKind::own_data)
           found.data =
               find_sample_data(kind == StartKind::go_on ? SampleKind::prose : SampleKind::labelled);
@@ -440,15 +462,12 @@ void StartPage::find() {
 void StartPage::take_found(const Found& found) {
   found_ = found;
   fill_models();
+  if (found_.fetched >= 0) models_->setCurrentIndex(found_.fetched);
+  const bool is_of_no_use = !fetched_.empty() && found_.fetched < 0;
+  fetched_.clear();
   plan();
-  if (const auto fetched = std::exchange(fetched_, {}); !fetched.empty()) {
-    const auto& offers = found_.models.offers;
-    const auto at = std::ranges::find(offers, fetched, &ModelOffer::directory);
-    if (at == offers.end())
-      return plan_trouble_->show_error(tr("%1 is no model for this.").arg(path_text(fetched)));
-    models_->setCurrentIndex(static_cast<int>(at - offers.begin()));
-    plan();
-  }
+  if (is_of_no_use)
+    plan_trouble_->show_error(tr("The model that came cannot be trained for this."));
 }
 
 void StartPage::fill_models() {

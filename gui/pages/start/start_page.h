@@ -12,13 +12,14 @@ class QButtonGroup;
 class QComboBox;
 class QGridLayout;
 class QLabel;
+class QLineEdit;
 class QPushButton;
 class QVBoxLayout;
 
 namespace ferry::gui {
 
 class ErrorLabel;
-class FetchBox;
+class HubBox;
 class Notice;
 
 class StartPage : public Page {
@@ -38,6 +39,7 @@ class StartPage : public Page {
   struct Found {
     ModelOffers models;
     std::optional<SampleData> data;
+    int fetched = -1;  ///< the offer of the model that was fetched just now
   };
   QWidget* make_machine();
   QWidget* make_cards();
@@ -72,10 +74,11 @@ class StartPage : public Page {
   QButtonGroup* cards_;
   QComboBox* models_;
   QWidget *data_buttons_, *columns_box_, *fetch_;
+  QPushButton* wants_fetch_;
   QComboBox *text_column_, *label_column_;
   QLabel* fetch_words_;
-  QPushButton* download_;
-  FetchBox* fetch_box_;
+  QLineEdit* hub_name_;
+  HubBox* hub_;
   ErrorLabel* data_trouble_;
   QLabel *data_, *verdict_, *promise_;
   Notice *plan_trouble_, *start_trouble_;
@@ -89,7 +92,7 @@ class StartPage : public Page {
   /** The user's own, for StartKind::own_data and for StartKind::go_on. */
   std::filesystem::path own_data_, own_text_;
   std::vector<std::filesystem::path> own_models_;  ///< folders that were chosen
-  std::filesystem::path fetched_;                  ///< is chosen once it is found
+  std::filesystem::path fetched_;                  ///< the model that came just now
   std::filesystem::path& own() { return kind_ == StartKind::go_on ? own_text_ : own_data_; }
   bool is_planned_ = false, fits_ = false, is_asking_ = false;
   std::filesystem::path started_;  ///< the run that Start began

@@ -65,6 +65,7 @@ class QtIsSilent : public testing::EmptyTestEventListener {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  qputenv("HF_HUB_OFFLINE", "1");  // tests that need a hub start their own
   MonitoredApplication app(argc, argv);
   ferry::gui::apply_theme(ferry::gui::Theme::light);
   testing::UnitTest::GetInstance()->listeners().Append(new HandlersAreQuick(app));

@@ -8,8 +8,10 @@
 #include "gui/models/process/ferry_command.h"
 #include "gui/models/settings/settings_file.h"
 #include "gui/models/text.h"
+#include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/look.h"
+#include "tests/files/hub/fake_hub.h"
 #include "tests/gui/gui_test.h"
 #include "tests/gui/pages/page_test.h"
 
@@ -163,11 +165,11 @@ TEST_F(NewRun, ShowsWhatTheModelIs) {
   EXPECT_EQ(settings().text("model_name_or_path"), "tiny");
 }
 
-TEST_F(NewRun, AModelOfTheHubThatIsNotHereMayBeFetched) {
+TEST_F(NewRun, AModelOfTheHubThatIsNotHereCanBeDownloaded) {
   settings().set_text("model_name_or_path", "openai-community/gpt2");
-  auto* const download = child<QPushButton>("fetch_button");
-  ASSERT_TRUE(until([&] { return download->isVisible(); }));
-  EXPECT_EQ(child<QLineEdit>("fetch_name")->text(), "openai-community/gpt2");
+  auto* const box = child<HubBox>("hub_box");
+  ASSERT_TRUE(until([&] { return box->isVisible(); }));
+  EXPECT_EQ(box->download().name(), "openai-community/gpt2");
   EXPECT_FALSE(settings().problem("model_name_or_path").isEmpty());
   // A decoder's own defaults are those that the form shows; tasks that it has not cannot be taken.
   EXPECT_EQ(settings().default_text("learning_rate"), "1e-5");
@@ -179,6 +181,53 @@ TEST_F(NewRun, AModelOfTheHubThatIsNotHereMayBeFetched) {
   ASSERT_TRUE(until([&] { return !settings().problem("task").isEmpty(); }));
   settings().set_text("task", "causal-lm");
   ASSERT_TRUE(until([&] { return settings().problem("task").isEmpty(); }));
+}
+
+TEST_F(NewRun, DraftsOfTwoAppsAreBothKept) {
+  AppSettings other_settings(home_.file("app.ini"));
+  Shared other_shared{other_settings, launcher_, navigator_, run_list_, queue_};
+  NewRunPage other(other_shared);
+  other.show();
+  other.settings().set_text("dataset", home_.file("other.csv"));
+  other.set_active(false);  // stored
+  other_settings.read_again();
+  // A form that is empty takes no draft's place; another draft keeps it.
+  page_.set_active(false);
+  settings_.read_again();
+  EXPECT_EQ(settings_.value("new_run/texts").toMap().size(), 1);
+  settings().set_text("dataset", home_.file("mine.csv"));
+  page_.set_active(false);
+  page_.set_active(true);
+  auto* const action = page_.findChild<QAction*>("action_other_draft");
+  ASSERT_TRUE(action && action->isEnabled());
+  action->trigger();
+  EXPECT_EQ(settings().text("dataset"), home_.file("other.csv"));
+  action->trigger();
+  EXPECT_EQ(settings().text("dataset"), home_.file("mine.csv"));
+}
+
+TEST_F(NewRun, DataOfTheHubThatAreNotHereAreDownloaded) {
+  test::FakeHub& hub = test::FakeHub::fresh();
+  const WithVariable endpoint("HF_ENDPOINT", hub.url().c_str());
+  const WithVariable offline("HF_HUB_OFFLINE", "0");
+  std::string rows = "text,label\n";
+  for (int n = 0; n < 40; ++n)
+    rows += n % 2 ? "the old car was near the house,cars\n" : "the bird is very red,birds\n";
+  hub.put("datasets/tiny-org/things/main/train.csv", rows);
+  give_valid();
+  settings().set_text("dataset", "tiny-org/things");
+  page_.show_step(NewRunPage::data_step);
+  ASSERT_TRUE(until([&] { return !settings().problem("dataset").isEmpty(); }));
+  EXPECT_FALSE(settings().problem("dataset").contains("ferry fetch"));
+  auto* const box = child<HubBox>("hub_data");
+  ASSERT_TRUE(box && box->isVisible());
+  box->findChild<QPushButton*>("hub_act")->click();
+  ASSERT_TRUE(until([&] { return box->download().state() == HubDownload::State::offered; }))
+      << box->download().trouble().toStdString();
+  EXPECT_TRUE(box->download().summary().contains("split train"));
+  box->findChild<QPushButton*>("hub_act")->click();
+  ASSERT_TRUE(until([&] { return settings().problem("dataset").isEmpty(); }));
+  EXPECT_FALSE(box->isVisible());
 }
 
 TEST_F(NewRun, APresetIsChosenByKeysAndLeavesTheDataAlone) {

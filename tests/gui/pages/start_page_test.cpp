@@ -1,7 +1,5 @@
 #include "gui/pages/start/start_page.h"
 
-#include <fmt/format.h>
-
 #include <QAbstractButton>
 #include <QComboBox>
 #include <QDropEvent>
@@ -11,8 +9,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSignalSpy>
-#include <fstream>
-#include <iterator>
+#include <QTest>
 
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
@@ -76,93 +73,69 @@ TEST_F(Start, OwnDataAreAskedForAndPlanned) {
   EXPECT_EQ(trouble.text(), "") << "said once, beside the data";
 }
 
-/** Puts the files of a directory on the hub under `name`. */
-void put_on_hub(const test::FakeHub& hub,
-                const std::filesystem::path& directory,
-                const char* name) {
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    hub.put(fmt::format("models/{}/main/{}", name, entry.path().filename().string()),
-            std::string(std::istreambuf_iterator<char>(file), {}));
-  }
-}
+/** A hub on loopback that has a small language model. */
+struct HubWithModel {
+  HubWithModel() { test::write_tiny_language_model(hub.root() / "models/tiny-org/story/main"); }
 
-class StartWithHub : public Start {
- protected:
   test::FakeHub& hub = test::FakeHub::fresh();
-  test::Environment environment{{{"HF_ENDPOINT", hub.url()},
-                                 {"HF_HUB_CACHE", (surroundings.home / "hub").string()},
-                                 {"HF_HUB_OFFLINE", "0"},
-                                 {"HF_TOKEN", ""}}};
-  QLineEdit& name = part<QLineEdit>(page, "fetch_name");
-  QPushButton& button = part<QPushButton>(page, "fetch_button");
-  QLabel& words = part<QLabel>(page, "fetch_words");
+  const WithVariable endpoint{"HF_ENDPOINT", hub.url().c_str()};
+  const WithVariable offline{"HF_HUB_OFFLINE", "0"};
 };
 
-TEST_F(StartWithHub, ALanguageModelThatIsNotHereIsOfferedWithItsSize) {
-  test::write_tiny_language_model(surroundings.home / "made");
-  put_on_hub(hub, surroundings.home / "made", "HuggingFaceTB/SmolLM2-135M");
+TEST_F(Start, WithoutALanguageModelItDownloadsOne) {
+  const HubWithModel source;
+  source.hub.set_rules({{{"in", "model.safetensors"}, {"status", 503}}});  // tried again and again
   show_page(page);
   part<QAbstractButton>(page, "card_go_on").click();
-  ASSERT_TRUE(wait_until([&] { return button.isVisible(); }));
-  EXPECT_EQ(name.text(), "HuggingFaceTB/SmolLM2-135M");
+  auto& name = part<QLineEdit>(page, "hub_name");
+  auto& words = part<QLabel>(page, "hub_words");
+  auto& act = part<QPushButton>(page, "hub_act");
+  auto& cancel = part<QPushButton>(page, "hub_cancel");
+  ASSERT_TRUE(wait_until([&] { return name.isVisible() && !name.text().isEmpty(); }));
   EXPECT_FALSE(start.isEnabled());
-  EXPECT_TRUE(hub.requests().empty()) << "nobody is asked before the user says so";
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
-  EXPECT_TRUE(words.text().contains(" are free")) << words.text().toStdString();
+  name.selectAll();
+  QTest::keyClicks(&name, "tiny-org/story");
+  act.click();
+  ASSERT_TRUE(wait_until([&] { return words.text().contains(" free"); }))
+      << words.text().toStdString();
+  EXPECT_TRUE(words.text().contains("in 1 file")) << words.text().toStdString();
   picture(page, "start_no_model");
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return model.isEnabled(); }));
-  EXPECT_TRUE(model.currentText().contains("SmolLM2-135M")) << model.currentText().toStdString();
+  act.click();
+  auto& bar = part<QProgressBar>(page, "hub_progress");
+  ASSERT_TRUE(wait_until([&] { return bar.isVisible(); }));
+  EXPECT_FALSE(act.isVisible());
+  picture(page, "start_download");
+  cancel.click();
+  EXPECT_FALSE(bar.isVisible());
+  EXPECT_TRUE(act.isVisible());
+  EXPECT_LT(model.findText("story", Qt::MatchContains), 0);
+  source.hub.set_rules(nlohmann::json::array());
+  act.click();
+  ASSERT_TRUE(wait_until([&] { return model.currentText().contains("story"); }, 60000))
+      << part<ErrorLabel>(page, "hub_trouble").error().toStdString();
   EXPECT_FALSE(name.isVisible());
 }
 
-TEST_F(StartWithHub, AnyModelIsFetchedAndChosen) {
-  test::write_tiny_model(surroundings.home / "made");
-  put_on_hub(hub, surroundings.home / "made", "org/other-bert");
+TEST_F(Start, ADownloadThatFailsSaysWhyAndIsTriedAgain) {
+  const HubWithModel source;
   show_page(page);
-  ASSERT_TRUE(wait_for_plan());
-  part<QPushButton>(page, "download_model").click();
-  name.setText("org/nothing");
-  button.click();
-  auto& wrong = part<ErrorLabel>(page, "fetch_trouble");
+  part<QAbstractButton>(page, "wants_fetch").click();
+  auto& name = part<QLineEdit>(page, "hub_name");
+  ASSERT_TRUE(name.isVisible());
+  name.selectAll();
+  QTest::keyClicks(&name, "tiny-org/none");
+  auto& act = part<QPushButton>(page, "hub_act");
+  act.click();
+  auto& wrong = part<ErrorLabel>(page, "hub_trouble");
   ASSERT_TRUE(wait_until([&] { return wrong.isVisible(); }));
-  EXPECT_TRUE(wrong.error().contains("org/nothing")) << wrong.error().toStdString();
-  name.setText("org/other-bert");
-  EXPECT_FALSE(wrong.isVisible());
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return model.currentText() == "org/other-bert"; }));
-  ASSERT_TRUE(wait_for_plan());
-  EXPECT_TRUE(start.isEnabled()) << trouble.text().toStdString();
-}
-
-TEST_F(StartWithHub, ADownloadIsStoppedAndGoesOn) {
-  test::write_tiny_model(surroundings.home / "made");
-  put_on_hub(hub, surroundings.home / "made", "org/other-bert");
-  hub.put("models/org/other-bert/main/model.safetensors", test::bytes_of(4'000'000, 1));
-  hub.set_rules({{{"in", "/other-bert"}, {"origin", "cdn"}, {"times", 1}, {"ms_per_64k", 100}}});
-  show_page(page);
-  ASSERT_TRUE(wait_for_plan());
-  part<QPushButton>(page, "download_model").click();
-  name.setText("org/other-bert");
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
-  button.click();
-  auto& bar = part<QProgressBar>(page, "fetch_progress");
-  ASSERT_TRUE(wait_until([&] { return bar.value() > 0; }));
-  part<QPushButton>(page, "fetch_cancel").click();
-  EXPECT_FALSE(bar.isVisible());
-  EXPECT_TRUE(button.isEnabled());
-  EXPECT_TRUE(words.text().startsWith("Stopped")) << words.text().toStdString();
-  // The thread that was stopped gives its lock back.
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return button.isEnabled(); }));
-  EXPECT_TRUE(words.text().contains("still to come")) << words.text().toStdString();
-  button.click();
-  ASSERT_TRUE(wait_until([&] { return !name.isVisible(); }));
+  EXPECT_TRUE(wrong.error().contains("tiny-org/none")) << wrong.error().toStdString();
+  test::write_tiny_model(source.hub.root() / "models/tiny-org/none/main");
+  act.click();
+  ASSERT_TRUE(wait_until([&] { return !wrong.isVisible() && act.isVisible(); }));
+  act.click();
+  ASSERT_TRUE(wait_until([&] { return model.currentText().contains("none"); }, 60000));
+  EXPECT_TRUE(wait_for_plan());
+  EXPECT_EQ(trouble.text(), "");
 }
 
 TEST_F(Start, TakesADroppedModelAndDroppedData) {

@@ -65,12 +65,12 @@ TEST(StartOffer, OffersModelsThatAreHereForWhatIsToBeDone) {
   EXPECT_EQ(names(go_on), QStringList{"tiny-llama"});
 }
 
-TEST(StartOffer, WhereNoModelIsHereItNamesOneToFetch) {
+TEST(StartOffer, WhereNoModelIsHereItNamesOneOfAHub) {
   TestHome home;
   const WithVariable models("FERRY_MODELS", (home / "none").c_str());
   const ModelOffers found = find_offers(StartKind::go_on, kLaptop);
   EXPECT_TRUE(found.offers.empty());
-  EXPECT_EQ(found.fetched, "HuggingFaceTB/SmolLM2-135M");
+  EXPECT_EQ(found.hub_name, "HuggingFaceTB/SmolLM2-135M");
 }
 
 TEST(StartOffer, AFolderAnywhereIsAModelOfWhatIsToBeDone) {

@@ -199,7 +199,8 @@ TEST(ModelFacts, OfAKnownNameThatIsNotHere) {
   EXPECT_TRUE(facts.defaults.isEmpty());
   if (facts.directory.isEmpty()) {
     EXPECT_TRUE(facts.problem.contains("not on this machine")) << facts.problem.toStdString();
-    EXPECT_EQ(facts.download, "ferry fetch google-bert/bert-large-uncased");
+    EXPECT_EQ(facts.hub_name, "google-bert/bert-large-uncased");
+    EXPECT_FALSE(facts.problem.contains("ferry fetch")) << facts.problem.toStdString();
   }
 }
 
