@@ -5391,8 +5391,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>第二文本列</translation>
     </message>
     <message>
-        <source>Seed of new weights, dropout and drawn tokens; the same seed gives the same bits.</source>
-        <translation>新权重、丢弃和抽取词元所用的种子；相同的种子得到逐位相同的结果。</translation>
+        <source>Seed of new weights, dropout and drawn tokens; the same seed and micro-batch give the same bits.</source>
+        <translation>新权重、丢弃和抽取词元所用的种子；相同的种子和微批得到逐位相同的结果。</translation>
     </message>
     <message>
         <source>Seed of the data order</source>
@@ -5863,8 +5863,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>实测方案</translation>
     </message>
     <message>
-        <source>Where plans are promised nearly the same time, the start of a new run times some steps of each and takes the fastest, in a twentieth of the run&apos;s time at most. The choice is kept for later runs; off takes what is promised to be the fastest.</source>
-        <translation>若几个方案的预计时间相近，新运行开始时会分别实测几步并取最快者，所用时间至多为运行时间的二十分之一。所作选择会留给以后的运行；off 则取预计最快的方案。</translation>
+        <source>Where plans are promised nearly the same time, the start of a new run times some steps of each and takes the fastest, in about a twentieth of the run&apos;s time. The choice is kept for later runs. It may choose another micro-batch, and so other bits, than a run elsewhere; off takes what is promised to be the fastest.</source>
+        <translation>若几个方案的预计时间相近，新运行开始时会分别实测几步并取最快者，所用时间约为运行时间的二十分之一。所作选择会留给以后的运行。所选微批可能与别处的运行不同，因而结果的位也可能不同；off 则取预计最快的方案。</translation>
     </message>
     <message>
         <source>Maximum steps</source>

@@ -39,15 +39,18 @@ std::string run_of(const ModelTable& model, const PlanRequest& request) {
   for (const BlockTable& block : model.blocks)
     blocks += words_of(block, whole);
   const uint32_t shape = crc32c(std::as_bytes(std::span(blocks)));
+  const bool has_driver = request.has_gpu && request.machine->gpu;
+  const std::string driver = has_driver ? ", driver " + request.machine->gpu->driver : "";
   const std::string pinned = request.pinned_bytes_max < INT64_MAX
                                  ? fmt::format(", {} bytes pinned", request.pinned_bytes_max)
                                  : "";
   return fmt::format(
-      "{} {:08x}, {}, {} attention, {} samples, {} tokens, length {}, states {}{}{}{}{}, ferry {}",
+      "{} {:08x}, {}, {} attention, {} samples, {} tokens, length {}, states {}{}{}{}{}{}, ferry "
+      "{}",
       model.family, shape, name_of(model.compute), name_of(model.attention),
       request.train_batch_size, whole.tokens, whole.max_length, static_cast<int>(request.states),
       request.split_master ? ", split master" : "", request.clips ? ", clipped" : "", pinned,
-      request.timed_with.empty() ? "" : ", " + request.timed_with, ferry_version());
+      driver, request.timed_with.empty() ? "" : ", " + request.timed_with, ferry_version());
 }
 
 std::string words_of(const Choice& choice) {

@@ -198,7 +198,7 @@ struct PlannedPinning {
 /** Of a plan with a GPU. */
 PlannedPinning pinning_of(const Plan& plan, const PlanRequest& request);
 
-/** Bytes of host memory: all of them without a GPU. */
+/** Bytes of host memory, those of a ring among them: all of them without a GPU. */
 int64_t host_bytes_of(const Plan& plan, bool has_gpu);
 
 }  // namespace ferry

@@ -68,7 +68,8 @@ int64_t host_budget_of(const config::Config& config, const PlanMachine& machine)
 
 int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& machine) {
   const int64_t measured = gpu_of(machine).pinned_bytes_max;
-  return config.maybe_integer("pinned_memory").value_or(measured > 0 ? measured : INT64_MAX);
+  const int64_t system_max = measured > 0 ? measured : INT64_MAX;
+  return std::min(config.maybe_integer("pinned_memory").value_or(system_max), system_max);
 }
 
 ProcessMemory process_memory_of(const PlanMachine& machine) {
@@ -286,8 +287,8 @@ std::optional<Place> choose_placement(const config::Config& config, const PlanRe
   return Place::nvme;
 }
 
-/** The settings that a step's time depends on and a plan does not. Those that are as usual are left
- * out, and those of a CPU that the machine alone decides. */
+/** What a step's time depends on beside the plan: settings that are not as usual, and the threads
+ * that this process may use. */
 std::string timing_settings_of(const config::Config& config) {
   std::string settings;
   const auto add = [&](const char* key, const std::string& value) {
@@ -298,6 +299,9 @@ std::string timing_settings_of(const config::Config& config) {
   for (const char* key : {"worker_threads", "intra_op_threads"})
     if (const auto n = config.maybe_integer(key); n && *n != n_usable_threads())
       add(key, fmt::format("{}", *n));
+  if (const std::string& device = config.text("device"); device != "auto") add("device", device);
+  if (const auto n = config.maybe_integer("slots")) add("slots", fmt::format("{}", *n));
+  add("threads", fmt::format("{}", n_usable_threads()));
   return settings;
 }
 

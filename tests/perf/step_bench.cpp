@@ -1,6 +1,6 @@
 // Times whole optimizer steps of a BERT or decoder of any size on the GPU (or CPU) that is here:
 // random weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects,
-// a line each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
+// a line each: what the plan predicts (times with --profile, the machine.json of `ferry doctor` or
 // presets/machines/), before anything runs; then what was measured, and where each block lives.
 // The driver's count of GPU memory and what is swapped out are sampled after each step.
 // --gpu-memory is what the driver may count in all, --cap what it may beyond the empty context of

@@ -64,7 +64,8 @@ std::vector<Option> machine_options() {
        .unit = "whole number",
        .range = {0, kMaxInteger},
        .verbs = kTraining | kGenerate,
-       .help = "Seed of new weights, dropout and drawn tokens; the same seed gives the same bits."},
+       .help = "Seed of new weights, dropout and drawn tokens; the same seed and "
+               "micro-batch give the same bits."},
       {.key = "data_seed",
        .label = "Seed of the data order",
        .type = Type::integer,
@@ -225,8 +226,9 @@ std::vector<Option> machine_options() {
        .value = "auto",
        .choices = {"auto", "off"},
        .help = "Where plans are promised nearly the same time, the start of a new run times some "
-               "steps of each and takes the fastest, in a twentieth of the run's time at most. The "
-               "choice is kept for later runs; off takes what is promised to be the fastest."},
+               "steps of each and takes the fastest, in about a twentieth of the run's time. The "
+               "choice is kept for later runs. It may choose another micro-batch, and so other "
+               "bits, than a run elsewhere; off takes what is promised to be the fastest."},
       {.key = "optimizer_overlap",
        .label = "Update while computing",
        .type = Type::boolean,

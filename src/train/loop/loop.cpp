@@ -60,9 +60,8 @@ void check_any_update(const SessionState& state, const Job& job, double loss) {
 struct StepCost {
   int64_t n_tokens = 0;
   double seconds = 0;
-  int64_t host_bytes = 0;  ///< memory of this process, after it
-  int64_t pinned_bytes =
-      0;  ///< the part of these that the GPU copies by itself; 0: there is no GPU
+  int64_t host_bytes = 0;    ///< memory of this process, after it
+  int64_t pinned_bytes = 0;  ///< of these; 0: there is no GPU
   double tokens_per_second() const {
     return static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
   }

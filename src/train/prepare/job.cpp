@@ -313,10 +313,12 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
   };
   auto session =
       std::make_unique<Session>(table, job.plan.shape, job.plan.layout, job.plan.largest, options);
-  if (const PinnedBytes bytes = session->device().pinned_bytes(); bytes.ring > 0)
+  const PinnedBytes bytes = session->device().pinned_bytes();
+  if (bytes.ring > 0 && !job.open_plan)  // a plan that is only tried says nothing
     log_line(fmt::format(
-        "{} of host memory are pinned; {} more are copied through a ring of {} of that",
-        format_bytes(bytes.pinned), format_bytes(bytes.unpinned), format_bytes(bytes.ring)));
+        "{} of host memory is pinned, {} of it a ring; copies of {} more go through "
+        "the ring",
+        format_bytes(bytes.pinned), format_bytes(bytes.ring), format_bytes(bytes.unpinned)));
   if (job.model.has_checkpoint) return session;
   if (!job.model.directory.has_weights()) {
     initialise_weights(table, options.seed, session->segments());

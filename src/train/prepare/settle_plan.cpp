@@ -56,12 +56,20 @@ double promised_seconds(const Job& job) {
   return most_s > 0 ? std::min(all_s, most_s) : all_s;
 }
 
-/** In the machine's profile; a machine that has none promises nothing. */
-void keep_learnt(const std::vector<LearntStep>& steps) {
+/** A GPU's step is promised within some percent: where it takes twice as long, another program has
+ * the card. */
+bool is_undisturbed(const LearntStep& step) {
+  constexpr double kDoubt = 2;
+  return step.step_s < kDoubt * step.predicted_s && step.predicted_s < kDoubt * step.step_s;
+}
+
+/** In the machine's profile, if it is still the one that the steps were predicted by. */
+void keep_learnt(const std::vector<LearntStep>& steps, const PlanRequest& request) {
+  if (steps.empty()) return;
   auto profile = profile_of_this_machine("");  // anew: others store, too
-  if (steps.empty() || !profile) return;
+  if (!profile || profile->source != request.machine->source) return;
   for (const LearntStep& step : steps)
-    put_learnt(*profile, step);
+    if (!request.has_gpu || is_undisturbed(step)) put_learnt(*profile, step);
   try {
     store_machine_profile(*profile);
   } catch (const Error& error) {
@@ -77,8 +85,8 @@ void settle_plan(Job& job) {
     ChoosingOptions options = {.run_s = promised_seconds(job), .now = runs::now_in_words()};
     options.begin = [](double most_s) {
       log_line(
-          fmt::format("timing a step of plans that are promised nearly the same time, in {} at "
-                      "most (measure_plans = off leaves that out) ...",
+          fmt::format("timing a step of plans that are promised nearly the same time, in about {} "
+                      "(measure_plans = off leaves that out) ...",
                       term::format_duration(most_s)));
     };
     options.time_step = [&](const Plan& plan) {
@@ -89,7 +97,7 @@ void settle_plan(Job& job) {
       return TimedStep{step_s, took.count()};
     };
     PlanChoice choice = choose_plan(job.model.table, request, job.plan, options);
-    keep_learnt(choice.learnt);
+    keep_learnt(choice.learnt, request);
     job.tried = std::move(choice.tried);
     take_plan(job, std::move(choice.plan));
   }

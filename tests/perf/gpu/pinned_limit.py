@@ -3,7 +3,7 @@
 
     tests/perf/gpu/pinned_limit.py STEP_BENCH PROFILE [--limit 512MiB] [--smoke]
 
-PROFILE is what `ferry bench all --json` measured here. For BERT-Large and a Llama of 3.0 G parameters: the step time that
+PROFILE is the machine.json that `ferry doctor` wrote here. For BERT-Large and a Llama of 3.0 G parameters: the step time that
 the plan said and the one that was, without a limit and with it, the bytes that went through the ring in a step, and the
 ratio of both times. Losses and gradient norms must have the same bits, no more may be pinned than the limit, and the
 limited step must be within 10 % of what was said. --smoke tries this program out on the simulated device with a small

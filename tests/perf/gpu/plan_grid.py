@@ -3,7 +3,7 @@
 
     tests/perf/gpu/plan_grid.py STEP_BENCH PROFILE [--seed 1] [--out DIR] [--only N] [--smoke]
 
-PROFILE is what `ferry bench all --json` measured here. A fixed part of the grid, some of it with
+PROFILE is the machine.json that `ferry doctor` wrote here. A fixed part of the grid, some of it with
 forced placements, and another drawn by the seed: shapes x GPU memory x types x clipping. For each:
 predicted and measured step time, peak bytes of GPU (as the driver counts) and host memory. Bars:
 15, 5 and 5 percent, and no run that was said to fit may run out of memory. At the end it also says how

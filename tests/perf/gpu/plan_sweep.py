@@ -4,7 +4,7 @@
     tests/perf/gpu/plan_sweep.py STEP_BENCH PROFILE [--shape bert-large] [--batch 32] [--length 512]
         [--gpu-memory 11GiB] [--dtype bf16] [--out DIR] [--smoke]
 
-PROFILE is what `ferry bench all --json` measured here. step_bench chooses a plan as `ferry train` does,
+PROFILE is the machine.json that `ferry doctor` wrote here. step_bench chooses a plan as `ferry train` does,
 and steps of it are timed, before the sweep and after it. The sweep forces micro-batches and what happens
 to activations, and takes the first 12 plans that fit and differ. The best of these runs a second time at
 the end: machines get warm, and others use them. Bars: the better of the two runs of the chosen plan takes

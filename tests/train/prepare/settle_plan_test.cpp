@@ -129,7 +129,7 @@ TEST_F(SettledPlan, IsTheFastestOfThoseThatWereTimedAndIsRemembered) {
 }
 
 TEST_F(SettledPlan, AResumedRunTimesNothing) {
-  const pid_t child = start(words("train", {"--output-dir=killed", "--max-steps=200",
+  const pid_t child = start(words("train", {"--output-dir=killed", "--max-steps=1000",
                                             "--save-steps=50", "--eval-strategy=no"}));
   wait_until([] { return fs::exists(root_ / "killed/checkpoint-50/model.safetensors"); });
   ::kill(child, SIGKILL);
