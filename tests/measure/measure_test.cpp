@@ -154,13 +154,13 @@ TEST(Measure, ACpuGivesAWholeProfileThatIsReadBack) {
   EXPECT_EQ(profile.host.attentions[0].length, 128);
   EXPECT_EQ(profile.host.attentions[1].length, 512);
 
-  // Some file systems (tmpfs of older kernels) take no direct writes.
+  // Some file systems (tmpfs of older kernels) take no direct writes, and a busy disk gives up.
   if (measured.skipped.empty()) {
     EXPECT_GT(profile.disk.write_bytes_per_s, 0);
     EXPECT_GT(profile.disk.read_bytes_per_s, 0);
   } else {
     ASSERT_EQ(measured.skipped.size(), 1u);
-    EXPECT_CONTAINS(measured.skipped[0], "O_DIRECT");
+    EXPECT_CONTAINS(measured.skipped[0], "disk: ");
   }
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 
