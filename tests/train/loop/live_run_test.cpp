@@ -54,10 +54,12 @@ TEST_F(LiveRun, MaxTimeEndsTheRunInOrder) {
 }
 
 TEST_F(LiveRun, StoppedBySignalItSavesAndGoesOn) {
-  ASSERT_EQ(ferry(new_run("unbroken")).code(), 0) << text_of(root_ / "err");
+  // Long enough that a signal comes before its end on a busy machine, too.
+  const std::string long_run = "--epochs=8";
+  ASSERT_EQ(ferry(new_run("unbroken", {long_run})).code(), 0) << text_of(root_ / "err");
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string run = "signal" + std::to_string(signal);
-    const pid_t child = start(new_run(run, {"--save-steps=1000"}));
+    const pid_t child = start(new_run(run, {long_run, "--save-steps=1000"}));
     wait_for_line(run, 1);
     ::kill(child, signal);
     const Outcome stopped = wait_for(child);
