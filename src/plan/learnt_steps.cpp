@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kKept = 100;
 
 /** Everything that the cost model sees of a block. */
-std::string words_of(const BlockTable& block, const BatchShape& batch) {
+std::string work_key_of(const BlockTable& block, const BatchShape& batch) {
   std::string words = fmt::format("{} {} {}", static_cast<int>(block.kind),
                                   block.n_segment_elements, block.n_trained_elements);
   for (const bool backward : {false, true}) {
@@ -37,7 +37,7 @@ std::string run_of(const ModelTable& model, const PlanRequest& request) {
       shapes_of(request, std::clamp<int64_t>(most, 1, request.train_batch_size)).typical;
   std::string blocks;
   for (const BlockTable& block : model.blocks)
-    blocks += words_of(block, whole);
+    blocks += work_key_of(block, whole);
   const uint32_t shape = crc32c(std::as_bytes(std::span(blocks)));
   const bool has_driver = request.has_gpu && request.machine->gpu;
   const std::string driver = has_driver ? ", driver " + request.machine->gpu->driver : "";
@@ -53,7 +53,7 @@ std::string run_of(const ModelTable& model, const PlanRequest& request) {
       driver, request.timed_with.empty() ? "" : ", " + request.timed_with, ferry_version());
 }
 
-std::string words_of(const Choice& choice) {
+std::string choice_key_of(const Choice& choice) {
   constexpr const char* kActivations[] = {"keep", "selective", "recompute", "host"};
   return fmt::format("{}, activations {}, {}, layer inputs {}", name_of(choice.place),
                      kActivations[static_cast<size_t>(choice.activations)],
@@ -84,7 +84,7 @@ LearntSteps::LearntSteps(const ModelTable& model, const PlanRequest& request)
 }
 
 const LearntStep* LearntSteps::find(const Plan& plan) const {
-  const std::string choice = words_of(plan.choice);
+  const std::string choice = choice_key_of(plan.choice);
   const int64_t near = std::max<int64_t>(1, plan.shape.n_blocks() / 10);
   const LearntStep* nearest = nullptr;
   const auto distance = [&](const LearntStep& step) {
@@ -122,7 +122,7 @@ void LearntSteps::correct(Plan& plan) const {
 
 LearntStep LearntSteps::step_of(const Plan& plan, double step_s, std::string measured) const {
   return {.run = run_,
-          .plan = words_of(plan.choice),
+          .plan = choice_key_of(plan.choice),
           .micro_batch_size = plan.micro_batch_size,
           .n_on_gpu = n_on_gpu(plan),
           .predicted_s = plan.predicted->step_s,
