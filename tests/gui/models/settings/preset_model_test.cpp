@@ -8,8 +8,9 @@
 #include <QFile>
 #include <QProcess>
 #include <QTimer>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <sstream>
+#include <string>
 
 #include "gui/models/inputs/model_facts.h"
 #include "gui/models/process/ferry_command.h"
@@ -81,22 +82,24 @@ TEST_F(Presets, GiveTheSettingsThatTheProgramTakes) {
 
     const auto said_by_program = [&](const QStringList& words) {
       QProcess process;
-      process.start(path_text(*ferry),
-                    QStringList{"train"} + words + QStringList{"--dry-run", "--json"});
+      process.start(path_text(*ferry), QStringList{"train"} + words + QStringList{"--dry-run"});
       EXPECT_TRUE(process.waitForFinished(60000));
+      // "key = value  # from ...": people get them before the fault of data that are not there.
+      std::map<std::string, std::string> settings_of_program;
       std::istringstream text(process.readAllStandardOutput().toStdString());
-      nlohmann::json settings_of_program;
-      text >> settings_of_program;
-      EXPECT_EQ(settings_of_program.erase("error"), 1u) << "the data are not there";
+      for (std::string line; std::getline(text, line);)
+        if (const size_t end = line.rfind("  # from "), equals = line.find(" = ");
+            end != line.npos && equals < end)
+          settings_of_program[line.substr(0, equals)] =
+              QString::fromStdString(line.substr(equals + 3, end - equals - 3))
+                  .trimmed()
+                  .toStdString();
       return settings_of_program;
     };
     const auto expected = said_by_program({"--preset", name, "--dataset", "no-such-data.csv"});
     const auto got = said_by_program(arguments_of(*config, config::kTrain));
-    ASSERT_TRUE(expected.is_object()) << name.toStdString();
-    ASSERT_TRUE(got.is_object()) << name.toStdString();
-    ASSERT_EQ(got.size(), expected.size());
-    for (const auto& [key, value] : expected.items())
-      EXPECT_EQ(got[key]["value"], value["value"]) << name.toStdString() << " " << key;
+    ASSERT_GT(expected.size(), 90u) << name.toStdString();
+    EXPECT_EQ(got, expected) << name.toStdString();
   }
 }
 
