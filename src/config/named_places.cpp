@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "src/config/config.h"
-#include "src/config/paths.h"
 #include "src/files/plain_file.h"
+#include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
 #include "src/files/write/owned_file.h"
 
@@ -57,11 +57,7 @@ std::set<std::string> known_places() {
 }  // namespace
 
 fs::path named_places_file() {
-  if (const std::string data = environment_variable("XDG_DATA_HOME"); !data.empty())
-    return fs::path(data) / "ferry" / "places";
-  if (const std::string home = environment_variable("HOME"); !home.empty())
-    return fs::path(home) / ".local/share/ferry/places";
-  return {};
+  return user_data_file("places");
 }
 
 void remember_places(const Config& config) noexcept {

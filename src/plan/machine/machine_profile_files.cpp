@@ -11,6 +11,7 @@
 #include "src/config/options/option.h"
 #include "src/config/paths.h"
 #include "src/files/mapped_file.h"
+#include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/machine/machine_profile.h"
 
@@ -69,11 +70,7 @@ std::string cpu_name(const fs::path& root) {
 }
 
 fs::path machine_profile_path() {
-  if (std::string data = config::environment_variable("XDG_DATA_HOME"); !data.empty())
-    return fs::path(data) / "ferry" / "machine.json";
-  if (std::string home = config::environment_variable("HOME"); !home.empty())
-    return fs::path(home) / ".local/share/ferry/machine.json";
-  return {};
+  return user_data_file("machine.json");
 }
 
 std::optional<MachineProfile> load_machine_profile() {

@@ -5,11 +5,10 @@
 #include <sqlite3.h>
 #include <sys/file.h>
 
-#include <cstdlib>
-
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/files/unique_fd.h"
+#include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
 
 namespace ferry::runs {
@@ -38,10 +37,7 @@ void RunIndex::Close::operator()(sqlite3* database) const {
 }
 
 fs::path RunIndex::default_file() {
-  const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
-  if (data && *data) return fs::path(data) / "ferry" / "runs.db";
-  if (home && *home) return fs::path(home) / ".local/share/ferry/runs.db";
-  return {};
+  return user_data_file("runs.db");
 }
 
 RunIndex::RunIndex(fs::path file) : file_(std::move(file)) {
