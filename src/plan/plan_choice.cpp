@@ -49,11 +49,8 @@ class Choosing {
       while (time_next()) {
       }
     }
-    const auto fastest = std::ranges::min_element(choice_.tried, {}, [](const Rival& rival) {
-      return rival.step_s.value_or(std::numeric_limits<double>::infinity());
-    });
-    const bool has_any = fastest != choice_.tried.end() && fastest->step_s.has_value();
-    choice_.plan = has_any ? fastest->plan : std::move(plan);
+    const Rival* const fastest = fastest_of(choice_.tried);
+    choice_.plan = fastest ? fastest->plan : std::move(plan);
     return std::move(choice_);
   }
 
@@ -123,6 +120,13 @@ class Choosing {
 };
 
 }  // namespace
+
+const Rival* fastest_of(std::span<const Rival> tried) {
+  const auto fastest = std::ranges::min_element(tried, {}, [](const Rival& rival) {
+    return rival.step_s.value_or(std::numeric_limits<double>::infinity());
+  });
+  return fastest != tried.end() && fastest->step_s ? &*fastest : nullptr;
+}
 
 PlanChoice choose_plan(const ModelTable& model,
                        const PlanRequest& request,

@@ -8,6 +8,8 @@
 
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "src/plan/learnt_steps.h"
@@ -27,6 +29,9 @@ struct Rival {
   double promised_s = 0;         ///< a step, as it was promised before
   std::optional<double> step_s;  ///< as it was timed; nothing: the plan did not fit
 };
+
+/** The fastest of plans that were timed; null where none was, or none fits. */
+const Rival* fastest_of(std::span<const Rival> tried);
 
 struct PlanChoice {
   Plan plan;                 ///< its predicted time is what was learnt

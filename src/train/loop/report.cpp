@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -62,12 +61,8 @@ void print_wear(const Job& job) {
     log_line("warning: " + warning);
 }
 
-/** The fastest of them, as src/plan/plan_choice.h takes it. */
 bool is_taken(const Rival& rival, const Job& job) {
-  const auto fastest = std::ranges::min_element(job.tried, {}, [](const Rival& one) {
-    return one.step_s.value_or(std::numeric_limits<double>::infinity());
-  });
-  return &rival == &*fastest && rival.step_s;
+  return &rival == fastest_of(job.tried);
 }
 
 std::string ms_text(double seconds) {
