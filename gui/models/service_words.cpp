@@ -85,7 +85,7 @@ constexpr const char* kWithNames[] = {
     QT_TRANSLATE_NOOP("service", "no NVIDIA GPU: training runs on the CPU"),
 };
 
-/** Of a line in one of those forms; nullopt for any other. */
+/** The translation of a line that has one of these forms; nullopt for any other line. */
 std::optional<QString> translated_form(const QString& said) {
   static const auto forms = [] {
     std::vector<std::pair<const char*, QRegularExpression>> all;

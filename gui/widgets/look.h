@@ -38,8 +38,8 @@ class TextLabel : public QLabel {
 /** The same of a box whose items are foreign words. */
 void give_way(QComboBox* combo);
 
-/** What a page scrolls, no wider than its fields and lines are easily read: a wide window leaves
- * the rest free. */
+/** Keeps the scrolled content of a page as narrow as its fields and lines are easily read. A wide
+ * window leaves the rest free. */
 void limit_width(QWidget& content);
 
 QFont bold_font(QFont font);

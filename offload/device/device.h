@@ -171,8 +171,8 @@ enum class HostWaits : uint8_t {
   driver,   ///< stream memory operations: the GPU looks at a flag, no thread waits
   threads,  ///< a thread for each queue waits, then submits what follows
 };
-/** At most `pinned_bytes_max` of host memory are pinned; where a ring is needed, host waits are
- * those of threads. Throws Error(machine) where probe_cuda() says it cannot. */
+/** At most `pinned_bytes_max` of host memory are pinned; where a ring is needed, threads wait for
+ * host work. Throws Error(machine) where probe_cuda() says it cannot. */
 std::unique_ptr<Device> make_cuda_device(HostWaits waits = HostWaits::probed,
                                          int64_t pinned_bytes_max = INT64_MAX);
 /** Bytes the driver counts as used on the current GPU. */

@@ -54,7 +54,7 @@ class LayoutMaker {
     if (shape_.trains)
       out_.arrived_sums = add(Tag::batch, Place::host, {"arrived sums"},
                               shape_.n_blocks() * static_cast<int64_t>(sizeof(double)));
-    // Last of what is copied: where not all can be pinned, it is no step that waits for a buffer.
+    // The last of the copied regions: where not all can be pinned, checkpoints wait and no step.
     if (shape_.trains && is_checkpoint_copied_) save_buffer();
     out_.copied_on_host.n_bytes = host_end() - out_.copied_on_host.offset;
     if (shape_.trains && !is_checkpoint_copied_) save_buffer();
@@ -228,7 +228,7 @@ class LayoutMaker {
                n_bytes);
   }
 
-  /** False of what the CPU alone reads and writes: states where it updates them, and sums of
+  /** False of segments that the CPU alone reads and writes: states that it updates, and sums of
    * gradients that arrive elsewhere. */
   bool is_copied(int b, Segment s) const {
     if (shape_.computes_on_host || home_of(b, s) != Place::host) return true;

@@ -122,8 +122,8 @@ inline int64_t step_sums_bytes(const StepShape& shape) {
 
 Layout make_layout(const StepShape& shape);
 
-/** The end of what is pinned of the host's reservation where at most so many bytes are. Copies of
- * what lies behind it, up to the end of copied_on_host, go through the ring. */
+/** The offset in the host's reservation where its pinned part ends, if at most `pinned_bytes_max`
+ * are pinned. Copies of the bytes from there to the end of copied_on_host go through the ring. */
 int64_t pinned_end(const Layout& layout, int64_t pinned_bytes_max);
 /** The bytes of a move that go through the ring. */
 int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned_end);

@@ -1,6 +1,6 @@
 #pragma once
 // A model or a data set of a hub on its way to this machine: its size first, then its files, in a
-// thread. What has come of a download that was cancelled, the next one goes on with.
+// thread. A download that was cancelled keeps its files, and the next download goes on from there.
 
 #include <QObject>
 #include <QString>
@@ -26,8 +26,8 @@ class HubDownload : public QObject {
 
   explicit HubDownload(Kind kind, QObject* parent = nullptr);
 
-  /** What it is about: "org/name", as HubModel or HubDataset takes it. Ends what runs of another
-   * name. */
+  /** Chooses a model or data set: "org/name", as HubModel or HubDataset takes it. Ends a look or
+   * a download of another name. */
   void set_name(const QString& name);
   const QString& name() const { return name_; }
 
@@ -43,7 +43,7 @@ class HubDownload : public QObject {
   /** Once the size is known. */
   const QString& summary() const { return summary_; }
   qint64 n_bytes() const { return n_bytes_; }
-  /** Of the files that are fetched, those that were here included. */
+  /** Bytes that are here, of files that were here before, too. */
   qint64 n_done() const { return n_done_; }
   /** Why it failed, in the app's words. */
   const QString& trouble() const { return trouble_; }

@@ -60,7 +60,7 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
               .replace(QLatin1String("e-0"), QLatin1String("e-"));
 }
 
-/** That a download would mend it. */
+/** True where the message says that a download would help. */
 bool asks_for_download(const QString& message) {
   return message.contains(QLatin1String("fetch it: ferry fetch "));
 }

@@ -145,7 +145,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   buttons->addStretch();
   measured->addLayout(buttons);
   two->addLayout(section(tr("How fast it is"), measured), 1);
-  // What is left of the page's height stays below all of it.
+  // The columns stay at the top: the free height of the page is below them.
   for (int i = 0; i < two->count(); ++i)
     two->setAlignment(two->itemAt(i)->layout(), Qt::AlignTop);
   column->addLayout(two);

@@ -248,9 +248,9 @@ class CudaDevice final : public Device {
     for (auto& submitter : submitters_)
       if (!submitter) submitter = std::make_unique<HostQueue>();
   }
-  /** What goes through the ring is the host's work, in a thread that waits for what it follows. All
-   * streams have one then: the thread that steps would wait for such a thread where it makes a
-   * stream wait for its work. Called before any work. */
+  /** A copy through the ring is the host's work, in a thread that first waits for earlier work. All
+   * streams have such a thread then: the thread that steps would else wait for one of them where it
+   * makes a stream wait for the copy. Called before any work. */
   void start_ring() {
     const int n_threads = ring_threads(n_usable_threads());
     const auto make = [&](int direction, QueueId queue, cudaMemcpyKind kind) {

@@ -68,7 +68,8 @@ std::shared_ptr<Pinning> make_cuda_pinning(int64_t pinned_bytes_max);
 
 /** Zero-filled; throws Error(does_not_fit). */
 std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes);
-/** The same; `pinning` pins what it can of the part `copied`. */
+/** Zero-filled pages of the host; `pinning` pins as much as it can of the part `copied`. Throws
+ * Error(does_not_fit). */
 std::unique_ptr<Reservation> reserve_host(int64_t n_bytes,
                                           const FirstTouch& touch,
                                           const ByteRange& copied,

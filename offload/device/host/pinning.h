@@ -1,7 +1,7 @@
 #pragma once
-// Says which host memory is pinned: as much of what copies touch as may be and as the system
-// allows, and a ring for the rest. A device owns one; its reservations hold what they pinned. Parts
-// are looked up by any thread, all else is called by the thread that steps.
+// Pins the host memory that copies touch, as far as the limit and the system allow, and keeps a
+// ring for the rest. A device owns the Pinning; reservations of the device hold their pinned
+// pieces. Any thread may look up parts; the thread that steps calls all other functions.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,14 +18,14 @@
 
 namespace ferry {
 
-/** The driver's calls, or those of a system that is played. */
+/** The calls that pin: the driver's, or a played system's for tests. */
 class PinningSystem {
  public:
   virtual ~PinningSystem() = default;
   /** False where the system refuses: then nothing of [at, at + n_bytes) is pinned, and no error is
    * left behind. */
   virtual bool pin(std::byte* at, int64_t n_bytes) = 0;
-  /** What pin() was called with. */
+  /** Takes the same arguments as the pin() before. */
   virtual void unpin(std::byte* at, int64_t n_bytes) = 0;
 };
 
@@ -45,8 +45,8 @@ class Pinning {
 
   /** Pins the part `copied` of the memory at `data`, or as much of that part's begin as it can. The
    * first memory of all makes the ring where it needs one. Later memory makes none, since queues
-   * with a ring wait in another way: what is not pinned is the driver's to stage then. Throws
-   * Error(does_not_fit) where not even a ring can be pinned. */
+   * with a ring wait in another way: the driver stages copies of its pages that are not pinned.
+   * Throws Error(does_not_fit) where not even a ring can be pinned. */
   void add(std::byte* data, const ByteRange& copied);
   /** All that was added from `data` on. */
   void remove(std::byte* data);
