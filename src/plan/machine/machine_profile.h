@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -169,7 +170,14 @@ std::string cpu_name(const std::filesystem::path& root = "/");
 std::filesystem::path machine_profile_path();
 /** The one measured here; nothing if none was stored. */
 std::optional<MachineProfile> load_machine_profile();
-/** Atomically, making directories. */
+/** Stores the profile that `make` gives, atomically, making directories; where it gives none, the
+ * stored one stays. No other process or thread stores one between the beginning of `make` and the
+ * end of storing, so what `make` reads of the stored profile and adds to loses nothing. Where the
+ * file system has no locks, the later of two that store at the same moment wins. Throws
+ * Error(machine) where there is no home or nothing can be written, and what `make` throws. `make`
+ * must not store a profile itself: it would wait for its own lock. */
+void change_machine_profile(const std::function<std::optional<MachineProfile>()>& make);
+/** Stores this one, whatever was stored. */
 void store_machine_profile(const MachineProfile& profile);
 
 /** presets/machines/NAME.json, or a profile's file given as FILE.json; Error(usage) with the

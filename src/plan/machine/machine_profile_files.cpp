@@ -13,6 +13,7 @@
 #include "src/files/mapped_file.h"
 #include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
+#include "src/files/write/file_lock.h"
 #include "src/plan/machine/machine_profile.h"
 
 namespace ferry {
@@ -80,13 +81,20 @@ std::optional<MachineProfile> load_machine_profile() {
   return read(file);
 }
 
-void store_machine_profile(const MachineProfile& profile) {
+void change_machine_profile(const std::function<std::optional<MachineProfile>()>& make) {
   const fs::path file = machine_profile_path();
   if (file.empty())
     throw Error(Fault::machine, "machine.store", "there is no home directory to keep a profile in",
                 "set XDG_DATA_HOME to a directory");
   make_directories(file.parent_path());
-  write_text_file(file, to_json(profile));
+  FileLock lock(file.string() + ".lock");
+  lock.lock();  // a file system without locks is gone on with
+  if (const std::optional<MachineProfile> profile = make())
+    write_text_file(file, to_json(*profile));
+}
+
+void store_machine_profile(const MachineProfile& profile) {
+  change_machine_profile([&] { return std::optional(profile); });
 }
 
 MachineProfile find_machine_preset(std::string_view name) {

@@ -134,11 +134,13 @@ void ensure_nvme_rates(const Directories& directories,
   if (!before || find_nvme(*before, directories)) return;
   tell(fmt::format("measuring what the drives of nvme_path give, some {:.0f} s; kept for later",
                    seconds));
-  NvmeProfile rates = measure_nvme(directories, seconds);
-  MachineProfile profile = profile_of_this_machine("").value_or(*before);  // others store, too
-  put_nvme(profile, std::move(rates));
+  const NvmeProfile rates = measure_nvme(directories, seconds);
   try {
-    store_machine_profile(profile);
+    change_machine_profile([&] {
+      auto profile = profile_of_this_machine("");  // anew: others store, too
+      if (profile) put_nvme(*profile, rates);
+      return profile;
+    });
   } catch (const Error& error) {
     tell(fmt::format("their rates could not be stored: {}", error.what()));
   }

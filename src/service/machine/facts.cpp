@@ -83,22 +83,27 @@ void load_profile(Facts& facts) {
 
 namespace {
 
-/** Earlier rates of drives stay, but for those that are measured now. */
-void measure_drives(Facts& facts,
-                    const std::optional<MachineProfile>& kept,
-                    const std::string& seconds) {
+/** Nothing where there are no drives, or they cannot be measured. */
+std::optional<NvmeProfile> measure_drives(Facts& facts, const std::string& seconds) {
   constexpr double kShare = 0.5;
-  MachineProfile& profile = *facts.profile;
-  if (kept) profile.nvme = kept->nvme;
-  if (facts.nvme_directories.empty()) return;
+  if (facts.nvme_directories.empty()) return std::nullopt;
   try {
-    put_nvme(profile,
-             measure_nvme(facts.nvme_directories,
-                          seconds.empty() ? kNvmeMeasured_s
-                                          : kShare * std::strtod(seconds.c_str(), nullptr)));
+    return measure_nvme(
+        facts.nvme_directories,
+        seconds.empty() ? kNvmeMeasured_s : kShare * std::strtod(seconds.c_str(), nullptr));
   } catch (const Error& error) {
     facts.nvme_trouble = error.what();
+    return std::nullopt;
   }
+}
+
+/** Earlier rates of drives stay, but for those that were measured now. */
+std::vector<NvmeProfile> drives_of(const std::optional<MachineProfile>& kept,
+                                   const std::optional<NvmeProfile>& measured) {
+  MachineProfile profile;
+  if (kept) profile.nvme = kept->nvme;
+  if (measured) put_nvme(profile, *measured);
+  return profile.nvme;
 }
 
 }  // namespace
@@ -114,17 +119,21 @@ Measured measure_and_store(Facts& facts, const std::string& seconds, const std::
   facts.profile = measured.profile;
   facts.is_measured_now = true;
   if (!measured.profile) return measured;
-  const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
-  measure_drives(facts, kept, seconds);
-  measured.profile->nvme = facts.profile->nvme;
-  try {
+  const std::optional<NvmeProfile> drives = measure_drives(facts, seconds);
+  const auto merge = [&]() -> std::optional<MachineProfile> {
+    const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
+    measured.profile->nvme = facts.profile->nvme = drives_of(kept, drives);
     const auto& gpu = measured.profile->gpu;
     if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
         (!gpu || gpu->gemms.empty() || gpu->copies.empty()))
       throw Error(Fault::machine, "doctor.measure",
                   "the GPU could not be measured now; the figures measured before are kept",
                   "end what else uses the GPU and run `ferry doctor` again");
-    store_machine_profile(*measured.profile);
+    return measured.profile;
+  };
+  try {
+    facts.profile->nvme = measured.profile->nvme = drives_of(std::nullopt, drives);
+    change_machine_profile(merge);
   } catch (const Error& error) {
     facts.store_trouble = error.what();
   }

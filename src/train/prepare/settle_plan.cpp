@@ -66,12 +66,15 @@ bool is_undisturbed(const LearntStep& step) {
 /** In the machine's profile, if it is still the one that the steps were predicted by. */
 void keep_learnt(const std::vector<LearntStep>& steps, const PlanRequest& request) {
   if (steps.empty()) return;
-  auto profile = profile_of_this_machine("");  // anew: others store, too
-  if (!profile || profile->source != request.machine->source) return;
-  for (const LearntStep& step : steps)
-    if (!request.has_gpu || is_undisturbed(step)) put_learnt(*profile, step);
   try {
-    store_machine_profile(*profile);
+    change_machine_profile([&] {
+      auto profile = profile_of_this_machine("");  // anew: others store, too
+      if (!profile || profile->source != request.machine->source)
+        return std::optional<MachineProfile>();
+      for (const LearntStep& step : steps)
+        if (!request.has_gpu || is_undisturbed(step)) put_learnt(*profile, step);
+      return profile;
+    });
   } catch (const Error& error) {
     log_line(fmt::format("the times of these plans could not be kept: {}", error.what()));
   }

@@ -12,8 +12,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "src/base/error.h"
+#include "src/plan/learnt_steps.h"
 #include "src/plan/run_plan.h"
 #include "tests/config/config_fixture.h"
 
@@ -398,6 +400,51 @@ TEST_F(Stored, IsKeptAndReplaced) {
   EXPECT_EQ(load_machine_profile()->name, "another");
   // Nothing but the file is left.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_.path() / "data/ferry"), {}), 1);
+}
+
+/** As runs that end their choice of a plan at the same moment. */
+TEST_F(Stored, WhatSeveralAddAtOnceIsAllThere) {
+  store_machine_profile(whole_profile());
+  constexpr int kThreads = 4, kEach = 8;
+  const size_t n_before = whole_profile().learnt.size();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < kEach; ++i)
+        change_machine_profile([&] {
+          auto profile = load_machine_profile();
+          put_learnt(*profile, {.run = "run",
+                                .plan = "plan",
+                                .micro_batch_size = 1000 * t + i + 1,
+                                .predicted_s = 1,
+                                .step_s = 1,
+                                .measured = "now"});
+          return profile;
+        });
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  std::set<int64_t> sizes;
+  const MachineProfile stored = load_machine_profile().value();
+  for (const LearntStep& step : stored.learnt)
+    if (step.run == "run") sizes.insert(step.micro_batch_size);
+  EXPECT_EQ(sizes.size(), kThreads * kEach);
+  EXPECT_EQ(stored.learnt.size(), n_before + sizes.size());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_.path() / "data/ferry"), {}), 1)
+      << "a lock stays";
+}
+
+TEST_F(Stored, AChangeThatGivesNothingStoresNothing) {
+  change_machine_profile([] { return std::optional<MachineProfile>(); });
+  EXPECT_FALSE(load_machine_profile());
+  store_machine_profile(whole_profile());
+  EXPECT_THROW(change_machine_profile([]() -> std::optional<MachineProfile> {
+                 throw Error(Fault::machine, "test", "left", "");
+               }),
+               Error);
+  EXPECT_EQ(to_json(load_machine_profile().value()), to_json(whole_profile()));
+  change_machine_profile([] { return std::optional<MachineProfile>({.name = "after"}); });
+  EXPECT_EQ(load_machine_profile()->name, "after") << "the lock was given back";
 }
 
 /** Homes and disks move between machines. */

@@ -157,6 +157,16 @@ TEST_F(SettledPlan, NothingIsTimedWhereItIsSwitchedOffOrForcedOrShort) {
   }
 }
 
+/** The machine's profile is changed under a lock where the file system has any. */
+TEST_F(SettledPlan, IsRememberedWhereThereAreNoLocks) {
+  ::setenv("LD_PRELOAD", NO_LOCKS, 1);
+  const Outcome outcome = train("unlocked", {"--save-strategy=no"});
+  ::unsetenv("LD_PRELOAD");
+  ASSERT_EQ(outcome.code(), 0) << outcome.err;
+  EXPECT_TRUE(has_timed(outcome)) << outcome.err;
+  EXPECT_EQ(profile()["learnt"].size(), record_of("unlocked")["plan"]["tried"].size());
+}
+
 /** It comes before the run has a directory. */
 TEST_F(SettledPlan, AnInterruptLeavesNothingBehind) {
   const pid_t child = start(words("train", {"--output-dir=left", "--max-steps=100000"}));
