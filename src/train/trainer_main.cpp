@@ -411,6 +411,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                             resumed->run.string(), checkpoint->step, job.steps.total),
                 "ask for more: --max-steps N");
   const auto directory = resumed ? resumed->run : choose_output_directory(job.config);
+  if (!resumed) check_output_directory(job, directory);
   start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
   if (!resumed) settle_plan(job);

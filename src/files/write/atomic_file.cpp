@@ -14,6 +14,7 @@
 
 #include "src/base/error.h"
 #include "src/files/plain_file.h"
+#include "src/files/unique_fd.h"
 #include "src/files/write/write_error.h"
 
 namespace ferry {
@@ -206,6 +207,23 @@ void make_directories(const std::filesystem::path& directory) {
 
 void make_private_directories(const std::filesystem::path& directory) {
   make_directories(directory, /*are_private=*/true);
+}
+
+void check_can_make_files_in(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  auto nearest = std::filesystem::absolute(directory, ignored).lexically_normal();
+  if (!nearest.has_filename()) nearest = nearest.parent_path();
+  while (!std::filesystem::exists(std::filesystem::symlink_status(nearest, ignored)) &&
+         nearest.has_relative_path())
+    nearest = nearest.parent_path();
+  // A file without a name is made and gone. Where the file system knows none, rights decide.
+  const UniqueFd file(::open(nearest.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (file) return;
+  int code = errno;
+  if (code == EOPNOTSUPP || code == EISDIR || code == EINVAL)
+    code = ::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+  const bool is_there = std::filesystem::is_directory(directory, ignored);
+  if (code != 0) throw_write_error(directory, is_there ? "written to" : "created", code);
 }
 
 }  // namespace ferry

@@ -110,6 +110,9 @@ void sync_directory(const std::filesystem::path& directory);
 /** Makes the directory and its parents, safe from a power cut; Error(machine) when that cannot be.
  */
 void make_directories(const std::filesystem::path& directory);
+/** Throws Error(machine) where make_directories() would, or where no file could be made in the
+ * directory. Makes nothing that stays. */
+void check_can_make_files_in(const std::filesystem::path& directory);
 /** The same; those that were not there are their owner's alone. */
 void make_private_directories(const std::filesystem::path& directory);
 

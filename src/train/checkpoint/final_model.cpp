@@ -72,16 +72,28 @@ fs::path choose_output_directory(const config::Config& config) {
   return run;
 }
 
+namespace {
+
+void check_disk_of(const Job& job, const fs::path& run) {
+  const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
+  check_disk(disk_needed(job.model.table, job.config, n_there, &job.plan.shape), run);
+}
+
+}  // namespace
+
+void check_output_directory(const Job& job, const fs::path& run) {
+  runs::check_has_no_trainer(run);
+  check_can_make_files_in(run);
+  // Opening one that is there will remove what a killed process left half-written in it.
+  if (std::error_code error; !fs::exists(run, error)) check_disk_of(job, run);
+}
+
 std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const fs::path& run) {
-  const auto check = [&] {
-    const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
-    check_disk(disk_needed(job.model.table, job.config, n_there, &job.plan.shape), run);
-  };
   std::error_code error;
-  if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
+  if (!fs::exists(run, error)) check_disk_of(job, run);  // a refused run leaves nothing behind
   // Opening it removes what a killed process left half-written.
   auto directory = std::make_unique<runs::RunDirectory>(run);
-  check();
+  check_disk_of(job, run);
   return directory;
 }
 

@@ -15,6 +15,10 @@ namespace ferry {
  * it holds anything. */
 std::filesystem::path choose_output_directory(const config::Config& config);
 
+/** Refuses what make_output_directory() would refuse of a new run, and makes nothing: such a run
+ * hears it before its plans are timed. Throws as make_output_directory(). */
+void check_output_directory(const Job& job, const std::filesystem::path& run);
+
 /** Makes it and locks it, before training, so that what cannot be written shows then. Throws
  * Error(machine) where it cannot be made, Error(does_not_fit) where the disk has no room for what
  * the run will write, Error(usage) where another process trains in it. */

@@ -1,6 +1,9 @@
 // The choice of a plan by the whole program: by steps that are timed before a new run, on a machine
 // whose profile promises all plans nearly the same time. No time is asserted.
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <fstream>
 
 #include "tests/train/run_test.h"
@@ -165,6 +168,40 @@ TEST_F(SettledPlan, IsRememberedWhereThereAreNoLocks) {
   ASSERT_EQ(outcome.code(), 0) << outcome.err;
   EXPECT_TRUE(has_timed(outcome)) << outcome.err;
   EXPECT_EQ(profile()["learnt"].size(), record_of("unlocked")["plan"]["tried"].size());
+}
+
+/** Nobody waits for a choice of plans to hear what was known before. */
+TEST_F(SettledPlan, ARunThatIsRefusedTimesNothing) {
+  const auto expect_refused = [](const std::string& run, int code, const std::string& why,
+                                 const std::vector<std::string>& more = {}) {
+    const Outcome outcome = train(run, more);
+    EXPECT_EQ(outcome.code(), code) << outcome.err;
+    EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
+    EXPECT_FALSE(has_timed(outcome)) << outcome.err;
+    EXPECT_FALSE(profile().contains("learnt"));
+  };
+  fs::create_directories(root_ / "taken");
+  std::ofstream(root_ / "taken/notes.txt") << "mine";
+  expect_refused("taken", 2, "is not empty");
+  expect_refused("train.tsv/run", 5, "could not be created");
+  EXPECT_EQ(fs::file_size(root_ / "taken/notes.txt"), 4u);
+
+  // Another process has just made the directory.
+  fs::create_directories(root_ / "held");
+  const int held = ::open((root_ / "held").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  expect_refused("held", 2, "another process is training");
+  ::close(held);
+
+  const Outcome plan = ferry(words("plan", {"--max-steps=200", "--json"}));
+  ASSERT_EQ(plan.code(), 0) << plan.err;
+  const json disk = json::parse(text_of(root_ / "out"))["disk"];
+  const int64_t each = disk["checkpoint_bytes"], free = disk["free_bytes"],
+                too_many = free / (each + (4 << 20)) + 2;
+  if (too_many > 1'000'000) GTEST_SKIP() << "a disk for a million checkpoints";
+  expect_refused("too_much", 3, "save_total_limit",
+                 {"--save-total-limit=" + std::to_string(too_many)});
+  EXPECT_FALSE(fs::exists(root_ / "too_much"));
 }
 
 /** It comes before the run has a directory. */
