@@ -1,8 +1,10 @@
 #include "src/engine/step_time.h"
 
-#include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
+
+#include "src/base/median.h"
 
 namespace ferry {
 namespace {
@@ -38,9 +40,7 @@ double time_of_step(Session& session, std::span<const HostBatch> micro_batches) 
     last = now;
   }
   session.executor().settle();
-  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-  std::ranges::nth_element(seconds, middle);
-  return *middle;
+  return median(std::move(seconds));
 }
 
 }  // namespace ferry

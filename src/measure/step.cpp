@@ -9,6 +9,7 @@
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
+#include "src/base/median.h"
 #include "src/base/threads.h"
 #include "src/engine/session.h"
 #include "src/engine/state/weights.h"

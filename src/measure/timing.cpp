@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
+
+#include "src/base/median.h"
 
 namespace ferry::measure {
-
-double median(std::vector<double> values) {
-  const size_t half = values.size() / 2;
-  std::sort(values.begin(), values.end());
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double sample(const Bound& bound, const std::function<double(int n)>& run) {
   constexpr int kTimes_max = 1000;

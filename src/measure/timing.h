@@ -6,7 +6,6 @@
 #include <exception>
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace ferry::measure {
 
@@ -15,9 +14,6 @@ using Clock = std::chrono::steady_clock;
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-/** The middle one; of an even number, the mean of the middle two. `values` is not empty. */
-double median(std::vector<double> values);
 
 /** The time that one figure may take: about `seconds`, the warm-up among them, in up to `n_samples`
  * samples, at least one. */

@@ -35,12 +35,6 @@ MeasureOptions small(const TemporaryDirectory& directory) {
           .directory = directory.path()};
 }
 
-TEST(Timing, TheMedianIsTheMiddle) {
-  EXPECT_EQ(median({3}), 3);
-  EXPECT_EQ(median({9, 1, 3}), 3);
-  EXPECT_EQ(median({4, 1, 9, 2}), 3);
-}
-
 TEST(Timing, AWarmUpDoesNotCountAndShortWorkIsRepeated) {
   std::vector<int> calls;
   const double seconds = sample({.seconds = 10, .n_samples = 4}, [&](int n) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
+#include "src/base/median.h"
 #include "src/service/machine/child_output.h"
 
 namespace ferry::service {
@@ -96,10 +98,7 @@ std::string find_fio(const DiskBenchOptions& options, std::string& why_not) {
 }  // namespace
 
 double DiskBenchRates::median(std::vector<double> rates) {
-  if (rates.empty()) return 0;
-  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
-  std::ranges::nth_element(rates, middle);
-  return *middle;
+  return rates.empty() ? 0 : ferry::median(std::move(rates));
 }
 
 DiskBench bench_disk(const DiskBenchOptions& options) {

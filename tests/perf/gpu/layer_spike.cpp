@@ -22,6 +22,7 @@
 #include "models/bert/bert_table.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/median.h"
 #include "src/engine/cuda/cuda_allocator.h"
 #include "src/engine/torch_setup.h"
 #include "tests/perf/gpu/spike_memory.h"
@@ -279,11 +280,6 @@ class Pass {
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void time_pass(const char* name, Pass& pass, const Options& options) {
