@@ -73,27 +73,37 @@ void Bench::open_cpu() {
   gpu = Arena(gpu_memory_->data(), kCpuTensors_bytes);
 }
 
-/** AdamW's segments take what the ends of the copies leave. */
+HostParts host_parts(int64_t most_bytes, bool has_copies) {
+  HostParts parts;
+  if (has_copies)
+    parts.copies_bytes = std::min(kCopies_bytes, most_bytes / kCopiesPart / kMiB * kMiB);
+  parts.adamw_bytes = std::min(round_up(adamw_bytes_most(), kMiB),
+                               (most_bytes - parts.adamw_begin()) / kMiB * kMiB);
+  return parts;
+}
+
 void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) {
-  int64_t copies_bytes =
-      is_cuda() ? std::min(kCopies_bytes, most_bytes / kCopiesPart / kMiB * kMiB) : 0;
-  const int64_t all_bytes = most_bytes / kMiB * kMiB;
+  const HostParts parts = host_parts(most_bytes, is_cuda());
+  const auto adamw_at = [&](std::byte* data) {
+    return Arena(data + parts.adamw_begin(), parts.adamw_bytes);
+  };
   try {
-    host_memory_ = device_->reserve(Place::host, all_bytes, [&](std::byte* data) {
-      touch_adamw_segments(*pool_, Arena(data + 2 * copies_bytes, all_bytes - 2 * copies_bytes));
-      touch_first(*pool_, data, all_bytes);
+    host_memory_ = device_->reserve(Place::host, parts.all_bytes(), [&](std::byte* data) {
+      touch_adamw_segments(*pool_, adamw_at(data));
+      touch_first(*pool_, data, parts.all_bytes());
     });
   } catch (const Error& error) {
     skipped.push_back(fmt::format("memory for AdamW and copies: {}", error.what()));
     return;
   }
   // What is not pinned takes the way through a ring: no rate of the link.
+  int64_t copies_bytes = parts.copies_bytes;
   if (const PinnedBytes pinned = device_->pinned_bytes(); pinned.unpinned > 0)
     copies_bytes = std::min(copies_bytes, (pinned.pinned - pinned.ring) / 2 / kMiB * kMiB);
   std::byte* const base = host_memory_->data();
   from_host = Arena(base, copies_bytes);
   to_host = Arena(base + copies_bytes, copies_bytes);
-  adamw = Arena(base + 2 * copies_bytes, all_bytes - 2 * copies_bytes);
+  adamw = adamw_at(base);  // where its segments were touched, however short the copies' ends are
 }
 
 at::Tensor Bench::tensor(at::IntArrayRef shape, at::ScalarType type, Arena& arena) {

@@ -32,6 +32,16 @@ class Arena {
   int64_t n_bytes_ = 0, used_bytes_ = 0;
 };
 
+/** The parts of the host memory that is measured in, in their order there. */
+struct HostParts {
+  int64_t copies_bytes = 0;  ///< of each of the two ends of copies
+  int64_t adamw_bytes = 0;   ///< no more than its segments may take
+  int64_t adamw_begin() const { return 2 * copies_bytes; }
+  int64_t all_bytes() const { return adamw_begin() + adamw_bytes; }
+};
+/** AdamW's segments take what the ends of the copies leave of `most_bytes`. */
+HostParts host_parts(int64_t most_bytes, bool has_copies);
+
 class Bench;
 
 /** Work that a GPU repeats from CUDA graphs, so that what the CPU takes to launch it has no part in

@@ -35,6 +35,21 @@ MeasureOptions small(const TemporaryDirectory& directory) {
           .directory = directory.path()};
 }
 
+TEST(HostMemory, IsNoMoreThanIsMeasuredIn) {
+  for (const bool has_copies : {false, true})
+    for (const int64_t most_bytes :
+         {int64_t{0}, 3 * kMiB / 2, 64 * kMiB, kHostBytes_default, 100 * kGiB}) {
+      const HostParts parts = host_parts(most_bytes, has_copies);
+      EXPECT_LE(parts.all_bytes(), most_bytes);
+      EXPECT_LT(parts.adamw_bytes, adamw_bytes_most() + kMiB);
+      EXPECT_EQ(parts.copies_bytes > 0, has_copies && most_bytes > 5 * kMiB);
+      EXPECT_EQ(parts.all_bytes() % kMiB, 0);
+    }
+  EXPECT_GE(host_parts(kHostBytes_default, true).adamw_bytes, adamw_bytes_most());
+  EXPECT_EQ(host_parts(100 * kGiB, true).all_bytes(),
+            host_parts(kHostBytes_default, true).all_bytes());
+}
+
 TEST(Timing, AWarmUpDoesNotCountAndShortWorkIsRepeated) {
   std::vector<int> calls;
   const double seconds = sample({.seconds = 10, .n_samples = 4}, [&](int n) {

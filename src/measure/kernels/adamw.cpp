@@ -98,6 +98,10 @@ void modify(uint32_t* const (&arrays)[3], int64_t begin, int64_t n, uint32_t cha
 
 }  // namespace
 
+int64_t adamw_bytes_most() {
+  return kParams_max * kStored_bytes + 5 * kStagger_bytes;
+}
+
 void touch_adamw_segments(WorkerPool& pool, Arena arena) {
   const int64_t n = params_in(arena);
   if (n < kParams_min) return;

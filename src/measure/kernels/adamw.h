@@ -23,6 +23,9 @@ simd::AdamwArgs adamw_args(int64_t n, Segment&& segment) {
           .step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f)};
 }
 
+/** Bytes of an arena that has room for as much as measuring takes. */
+int64_t adamw_bytes_most();
+
 /** Where AdamW's segments will lie, told before the memory is touched: each is shared out over the
  * nodes as its update is. */
 void touch_adamw_segments(WorkerPool& pool, Arena arena);
