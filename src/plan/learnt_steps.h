@@ -45,7 +45,4 @@ std::optional<Plan> find_learnt_plan(const ModelTable& model, const PlanRequest&
 /** Adds a step, in place of an older one of the same. A profile keeps the newest ones only. */
 void put_learnt(MachineProfile& profile, LearntStep step);
 
-/** Plans that are promised within this share of the fastest may each be the fastest. */
-inline constexpr double kRival_share = 0.1;
-
 }  // namespace ferry

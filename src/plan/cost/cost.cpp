@@ -348,7 +348,7 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
   }
 }
 
-double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
+double CostModel::passes_seconds(int64_t n_micro, std::optional<Activations> most) const {
   double seconds = 0;
   const auto least_seconds = [](const PassTimes& times) {
     return times.replayed ? std::min(times.launched.seconds, times.replayed->seconds)
@@ -361,7 +361,7 @@ double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
     const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
     seconds += least_seconds(times_of(b, kBackward));
     // A block that keeps everything recomputes nothing, and so does a block that saves nothing.
-    const PassTimes* again = times_of_again(b, most);
+    const PassTimes* again = times_of_again(b, most.value_or(block.activations));
     if (again && block.activations != Activations::keep && block.saved_bytes > 0)
       seconds += least_seconds(*again);
   }

@@ -49,8 +49,8 @@ class CostModel {
   double speed(QueueId queue, const Beside& beside) const;
 
   /** The time of a step's passes if nothing ever waits and no block recomputes more activations
-   * than with `most`. No step is faster. */
-  double passes_seconds(int64_t n_micro, Activations most) const;
+   * than with `most`, or with its own where there is none. No step is faster. */
+  double passes_seconds(int64_t n_micro, std::optional<Activations> most = {}) const;
 
   /** The time of copying so many bytes to the GPU at the link's best rate. */
   double least_fetch_seconds(double n_bytes) const;

@@ -107,9 +107,10 @@ double faster_than_seconds(const Plan& plan) {
   return plan.predicted->step_s * (1 - kPrediction_share);
 }
 
-/** A lower bound of the bytes of weights that cross to the GPU in a step with all blocks on the
- * host; fill() may put as many of them on the GPU as its memory holds with their states. */
-double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
+/** A lower bound of the bytes of weights that cross to the GPU in a step. Before fill(), with all
+ * blocks on the host (`is_filled` false), as many of them may yet be put on the GPU as its memory
+ * holds with their states. */
+double least_fetched_bytes(const PlanRequest& request, const Plan& plan, bool is_filled) {
   const StepShape& shape = plan.shape;
   double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b) {
@@ -129,7 +130,7 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
     resident_bytes += weights + states;
   }
   if (resident_bytes <= 0) return 0;
-  const bool fills = request.has_gpu && request.trains && !request.placement;
+  const bool fills = !is_filled && request.has_gpu && request.trains && !request.placement;
   const double streamed_share =
       fills ? std::max(0.0, 1 - static_cast<double>(request.gpu_budget_bytes) / resident_bytes) : 1;
   const double n_passes =
@@ -170,7 +171,18 @@ bool can_be_faster(const CostModel& cost,
   const Activations most = one_more_kept(variant.candidate.choice.activations);
   return cost.passes_seconds(plan.n_micro, most) < enough_s &&
          (variant.filling.part == Filling::Part::weights ||
-          cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s);
+          cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/false)) <
+              enough_s);
+}
+
+/** The same of a plan that is laid out, before it is simulated. */
+bool can_be_faster(const CostModel& cost,
+                   const PlanRequest& request,
+                   const Plan& plan,
+                   double enough_s) {
+  return cost.passes_seconds(plan.n_micro) < enough_s &&
+         cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/true)) <
+             enough_s;
 }
 
 }  // namespace
@@ -187,7 +199,7 @@ namespace {
 
 class Searcher {
  public:
-  /** Also keeps what takes no more than `rival_share` longer than the fastest. */
+  /** `rival_share`: for rivals(). */
   Searcher(const ModelTable& model,
            const PlanRequest& request,
            Takes takes,
@@ -195,7 +207,10 @@ class Searcher {
       : model_(model),
         request_(request),
         compares_times_(request.machine && takes == Takes::fastest),
-        rival_share_(rival_share) {}
+        keeps_rivals_(rival_share.has_value()),
+        near_share_(rival_share) {
+    if (compares_times_ && may_rebalance()) near_share_ = rival_share.value_or(kRival_share);
+  }
 
   Search go() {
     if (request_.placement != Place::nvme) try_candidates(/*uses_nvme=*/false);
@@ -213,30 +228,15 @@ class Searcher {
     constexpr size_t kMost = 12;
     const std::optional<Plan> taken = go().plan;
     if (!taken || !taken->predicted) return {};
-    const double most_s = rival_seconds(*taken);
-    rival_share_.reset();  // each is made as fast as it can be
-    std::ranges::stable_sort(rivals_, {},
-                             [](const Found& one) { return one.plan.predicted->step_s; });
     std::vector<Plan> plans = {*taken};
-    std::vector<Candidate> seen = {best_.candidate};
-    for (Found& one : rivals_) {
-      if (one.plan.predicted->step_s > most_s || plans.size() == kMost) break;
-      if (std::ranges::find(seen, one.variant.candidate) != seen.end()) continue;
-      seen.push_back(one.variant.candidate);
+    for (Found& one : near_plans()) {
+      if (plans.size() == kMost) break;
+      if (one.variant.candidate == best_.candidate) continue;
       const auto is_beside = [&](const Plan& other) { return only_adds_work(one.plan, other); };
       if (std::ranges::any_of(plans, is_beside)) continue;
-      best_ = one.variant;
-      found_.plan = std::move(one.plan);
-      rebalance();
-      Plan& plan = *found_.plan;
-      const auto adds_to = [&](const Plan& other) { return only_adds_work(plan, other); };
-      if (std::ranges::any_of(plans, adds_to)) continue;
-      plan.layout = make_layout(plan.shape);
-      plans.push_back(std::move(plan));
+      one.plan.layout = make_layout(one.plan.shape);
+      plans.push_back(std::move(one.plan));
     }
-    std::stable_sort(plans.begin() + 1, plans.end(), [](const Plan& a, const Plan& b) {
-      return a.predicted->step_s < b.predicted->step_s;
-    });
     return plans;
   }
 
@@ -302,12 +302,26 @@ class Searcher {
     return !found_.plan || least_seconds_with_late_updates(plan) < enough_seconds(*found_.plan);
   }
 
-  double rival_seconds(const Plan& of) const {
-    return of.predicted->step_s * (1 + rival_share_.value_or(0));
+  double near_seconds(const Plan& of) const {
+    return of.predicted->step_s * (1 + near_share_.value_or(0));
   }
   /** A plan that takes longer beside `than` is of no use. */
   double enough_seconds(const Plan& than) const {
-    return rival_share_ ? rival_seconds(than) : faster_than_seconds(than);
+    return near_share_ ? near_seconds(than) : faster_than_seconds(than);
+  }
+  /** Of the plans that were found near the fastest, the fastest of each candidate, in this order.
+   */
+  std::vector<Found> near_plans() const {
+    std::vector<Found> all = near_, plans;
+    std::ranges::stable_sort(all, {}, [](const Found& one) { return one.plan.predicted->step_s; });
+    for (Found& one : all) {
+      if (one.plan.predicted->step_s > near_seconds(*found_.plan)) break;
+      const auto is_same = [&](const Found& other) {
+        return other.variant.candidate == one.variant.candidate;
+      };
+      if (std::ranges::none_of(plans, is_same)) plans.push_back(std::move(one));
+    }
+    return plans;
   }
 
   /** The fastest first: others whose bound is above what comes of that need not be tried. */
@@ -324,16 +338,31 @@ class Searcher {
     }
   }
 
-  /** Divides the plan's GPU memory in another way: fewer slots, and fewer blocks that live there,
-   * so that more activations are kept, or the weights or the states of more blocks. */
+  /** Only the memory of a GPU is divided. */
+  bool may_rebalance() const { return request_.has_gpu && request_.trains; }
+  /** Divides the memory in another way. What that gains is not known before it was tried, so it is
+   * tried of each plan that is near the fastest: one that is slower as it is may become the
+   * fastest.
+   */
   void rebalance() {
-    const Variant start = best_;
-    const bool has_resident = found_.plan->n_resident > 0;
-    if (!request_.has_gpu || !request_.trains || start.candidate.choice.place != Place::host)
-      return;
+    if (!may_rebalance()) return;
+    std::vector<Found> near = near_plans();
+    near.insert(near.begin(), {best_, *found_.plan});
+    // Plans that are slower than the fastest are wanted of whoever asks for rivals alone.
+    if (!keeps_rivals_) near_share_.reset();
+    for (size_t i = 0; i < near.size(); ++i) {
+      const Candidate& candidate = near[i].variant.candidate;
+      if (candidate.choice.place == Place::host &&
+          (i == 0 || candidate != near[0].variant.candidate))
+        rebalance(near[i].variant, near[i].plan);
+    }
+  }
+  /** Fewer slots, and fewer blocks that live on the GPU, so that more activations are kept, or the
+   * weights or the states of more blocks. */
+  void rebalance(const Variant& start, const Plan& started) {
     using Part = Filling::Part;
-    const bool may_gain_by_weights = !request_.placement && copies_bind(*found_.plan),
-               may_gain_by_states = !request_.placement && updates_bind(*found_.plan);
+    const bool may_gain_by_weights = !request_.placement && copies_bind(started),
+               may_gain_by_states = !request_.placement && updates_bind(started);
     for (const Part part : {Part::none, Part::weights, Part::states})
       for (const int n_slots : {kWeightSlots, kWeightSlots_least})
         for (const double share : shares_for(part)) {
@@ -342,7 +371,7 @@ class Searcher {
           if (part == Part::weights && !may_gain_by_weights) continue;
           if (part == Part::states && !may_gain_by_states) continue;
           if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
-          if (share < 1 && (request_.placement || !has_resident)) continue;
+          if (share < 1 && (request_.placement || started.n_resident == 0)) continue;
           std::optional<Plan> plan = plan_of(variant);
           if (!plan) continue;
           if (updates_may_be_late() && may_defer_updates(*plan))
@@ -430,7 +459,10 @@ class Searcher {
       found_.nearest = std::move(plan);
       return {};
     }
-    if (cost) plan.predicted = simulate_plan(*cost, request_, plan);
+    if (!cost) return plan;
+    if (found_.plan && !can_be_faster(*cost, request_, plan, enough_seconds(*found_.plan)))
+      return {};
+    plan.predicted = simulate_plan(*cost, request_, plan);
     return plan;
   }
   /** False where the drive takes too long for so many bytes of states that memory lacks. */
@@ -444,9 +476,9 @@ class Searcher {
   }
 
   void keep_if_faster(const Variant& variant, Plan plan) {
-    if (rival_share_ && plan.predicted &&
-        (!found_.plan || plan.predicted->step_s <= rival_seconds(*found_.plan)))
-      rivals_.push_back({variant, plan});
+    if (near_share_ && plan.predicted &&
+        (!found_.plan || plan.predicted->step_s <= near_seconds(*found_.plan)))
+      near_.push_back({variant, plan});
     if (found_.plan && plan.predicted->step_s >= faster_than_seconds(*found_.plan)) return;
     found_.plan = std::move(plan);
     best_ = variant;
@@ -455,12 +487,14 @@ class Searcher {
   const ModelTable& model_;
   const PlanRequest& request_;
   bool compares_times_;
-  std::optional<double> rival_share_;
+  bool keeps_rivals_;
+  /** Plans that take no more than this share longer than the fastest are kept, too. */
+  std::optional<double> near_share_;
   std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
   Search found_;
   Variant best_;                ///< the variant of the plan that was found
   std::vector<Found> in_time_;  ///< plans whose updates all end within their step
-  std::vector<Found> rivals_;
+  std::vector<Found> near_;
   std::vector<Variant> fit_in_memory_;
 };
 

@@ -27,10 +27,14 @@ Search search_plan(const ModelTable& model,
                    const PlanRequest& request,
                    Takes takes = Takes::fastest);
 
+/** Plans that are promised within this share of the fastest may each be the fastest. */
+inline constexpr double kRival_share = 0.1;
+
 /** Plans whose steps take no more than `share` longer than that of the plan that search_plan()
  * takes, by their predictions alone: that plan first, then the others, the fastest first. Each is
  * the best of another micro-batch or another choice, and none only adds work to another with the
- * same micro-batch. Empty where no times are known. */
+ * same micro-batch. None is faster than the first by more than kPrediction_share. Empty where no
+ * times are known. */
 std::vector<Plan> search_rivals(const ModelTable& model, const PlanRequest& request, double share);
 
 /** A prediction tells no smaller difference: then the plan that moves less is taken, which comes
