@@ -69,6 +69,15 @@ double ratio_of(const LearntStep& step) {
   return step.step_s / step.predicted_s;
 }
 
+/** Adds a step, in place of an older one of the same plan. */
+void put(std::vector<LearntStep>& steps, LearntStep step) {
+  std::erase_if(steps, [&](const LearntStep& old) {
+    return old.run == step.run && old.plan == step.plan &&
+           old.micro_batch_size == step.micro_batch_size && old.n_on_gpu == step.n_on_gpu;
+  });
+  steps.push_back(std::move(step));
+}
+
 /** The day of "2026-11-22T10:00:00Z". */
 std::string day_of(const std::string& time) {
   return time.substr(0, time.find('T'));
@@ -130,6 +139,10 @@ LearntStep LearntSteps::step_of(const Plan& plan, double step_s, std::string mea
           .measured = std::move(measured)};
 }
 
+void LearntSteps::add(LearntStep step) {
+  put(steps_, std::move(step));
+}
+
 std::optional<Plan> find_learnt_plan(const ModelTable& model, const PlanRequest& request) {
   if (!request.machine || request.machine->learnt.empty()) return std::nullopt;
   const LearntSteps learnt(model, request);
@@ -153,11 +166,7 @@ std::optional<Plan> find_learnt_plan(const ModelTable& model, const PlanRequest&
 }
 
 void put_learnt(MachineProfile& profile, LearntStep step) {
-  std::erase_if(profile.learnt, [&](const LearntStep& old) {
-    return old.run == step.run && old.plan == step.plan &&
-           old.micro_batch_size == step.micro_batch_size && old.n_on_gpu == step.n_on_gpu;
-  });
-  profile.learnt.push_back(std::move(step));
+  put(profile.learnt, std::move(step));
   if (profile.learnt.size() > kKept)
     profile.learnt.erase(profile.learnt.begin(), profile.learnt.end() - kKept);
 }

@@ -2,9 +2,16 @@
 // Steps that were timed before runs of this machine began (src/plan/plan_choice.h). The machine's
 // profile keeps them. A later request of the same kind is promised by them: what the cost model
 // says of a plan is multiplied by the ratio of both times where that ratio is known best.
+//
+// All of them are timed in one way: typical micro-batches, one step after the other, nothing of a
+// run beside them. A run's own steps are never learnt, so its end changes nothing here: texts of
+// other lengths, evaluations, checkpoints and samples are in their times. Of two that were timed of
+// the same plan the newer one counts alone, for a machine's clocks and settings change. A step of a
+// GPU that another program had is not kept.
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/plan/plan.h"
 
@@ -29,7 +36,8 @@ class LearntSteps {
 
   /** A step of this plan took `step_s`; `plan` has the cost model's own prediction. */
   LearntStep step_of(const Plan& plan, double step_s, std::string measured) const;
-  void add(LearntStep step) { steps_.push_back(std::move(step)); }
+  /** As put_learnt(). */
+  void add(LearntStep step);
 
  private:
   const LearntStep* find(const Plan& plan) const;
@@ -42,7 +50,7 @@ class LearntSteps {
  * close to the fastest; nothing where none was timed. */
 std::optional<Plan> find_learnt_plan(const ModelTable& model, const PlanRequest& request);
 
-/** Adds a step, in place of an older one of the same. A profile keeps the newest ones only. */
+/** Adds a step, in place of an older one of the same plan. A profile keeps the newest ones only. */
 void put_learnt(MachineProfile& profile, LearntStep step);
 
 }  // namespace ferry

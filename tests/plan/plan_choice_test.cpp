@@ -245,6 +245,21 @@ TEST_F(PlanChoosing, TheProfileRemembers) {
   EXPECT_FALSE(LearntSteps(bert(1024, 7), request_).has_any());
 }
 
+/** Times of two days are not mixed: what was timed last of a plan counts alone. */
+TEST_F(PlanChoosing, AStepThatIsTimedAgainTakesThePlaceOfTheOlderOne) {
+  const Plan plan = search_rivals(model_, request_, kRival_share).front();
+  LearntSteps steps(model_, request_);
+  steps.add(steps.step_of(plan, 3 * plan.predicted->step_s, "2026-11-26T10:00:00Z"));
+  steps.add(steps.step_of(plan, 1.5 * plan.predicted->step_s, "2026-11-27T10:00:00Z"));
+  EXPECT_NEAR(steps.ratio_of(plan), 1.5, 1e-9);
+  Plan other = plan;  // of the same micro-batch: the mean of what is known counts
+  other.choice.activations = Activations::recompute;
+  ASSERT_FALSE(steps.knows(other));
+  EXPECT_NEAR(steps.ratio_of(other), 1.5, 1e-9);
+  other.micro_batch_size += 1;
+  EXPECT_NEAR(steps.ratio_of(other), 1.5, 1e-9);
+}
+
 TEST_F(PlanChoosing, AProfileKeepsTheNewestSteps) {
   const LearntStep step = choose(planted({})).learnt.front();
   MachineProfile profile = {.name = "this"};
