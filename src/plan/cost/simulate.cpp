@@ -21,44 +21,60 @@ constexpr double kPendingLaunches = 1024;
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
-/** The share of each action that is replayed as CUDA graphs. The first passes are recorded, one
- * graph for each place that a pass of a block and a micro-batch reads and writes, until there are
- * as many as are kept (src/engine/cuda/block_graphs.h). */
+/** The passes that are one CUDA graph: of a block and a micro-batch, and of what they read and
+ * write (src/engine/cuda/block_graphs.h). A forward that is done again for a backward is the graph
+ * of the first one, where both save in the same place. */
+using GraphKey = std::vector<int>;
+GraphKey graph_key_of(const Action& action) {
+  GraphKey key = {action.verb == Verb::backward, action.block, action.micro};
+  for (const std::vector<Bytes>* all : {&action.reads, &action.writes}) {
+    const auto begin = static_cast<std::ptrdiff_t>(key.size());
+    for (const Bytes& bytes : *all)
+      key.push_back(bytes.region);
+    std::sort(key.begin() + begin, key.end());  // the order of an action's list says nothing
+    key.push_back(-1);
+  }
+  return key;
+}
+
+/** The share of each action that is replayed as CUDA graphs. A pass is recorded as a graph when it
+ * comes the second time, until there are as many graphs as are kept: in the first step those that
+ * come twice in a step, in the second step the others. */
 std::vector<double> replayed_shares(const CostModel& cost,
                                     const StepList& list,
                                     AccumulationOrder order,
                                     double n_each) {
-  using Key = std::vector<int>;
-  const auto key_of = [](const Action& a) {
-    Key key = {a.verb == Verb::backward, a.block, a.micro};
-    for (const std::vector<Bytes>* all : {&a.reads, &a.writes})
-      for (const Bytes& bytes : *all)
-        key.push_back(bytes.region);
-    return key;
-  };
-  std::vector<double> shares(list.size(), 0.0);
-  std::map<Key, double> recorded;
+  std::map<GraphKey, int> n_in_step;
+  for (const Action& action : list)
+    if (cost.may_be_replayed(action)) ++n_in_step[graph_key_of(action)];
+  std::map<GraphKey, double> recorded;
   double n_left = kBlockGraphs_max;
   // Micro-batches that are simulated as one come in turn in horizontal order: all passes of the
   // first come before those of the next.
   const bool in_turns = order == AccumulationOrder::horizontal && n_each > 1;
-  std::map<int, std::set<Key>> turns;
-  if (in_turns)
-    for (const Action& action : list)
-      if (cost.may_be_replayed(action)) turns[action.micro].insert(key_of(action));
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (!cost.may_be_replayed(list[i])) continue;
-    const Key key = key_of(list[i]);
-    if (!recorded.contains(key)) {
-      const std::set<Key> alone = {key};
-      const std::set<Key>& turn = in_turns ? turns.at(list[i].micro) : alone;
+  for (const bool comes_twice : {true, false}) {
+    const auto is_recorded_now = [&](const GraphKey& key) {
+      return (n_in_step.at(key) > 1) == comes_twice;
+    };
+    std::map<int, std::set<GraphKey>> turns;
+    if (in_turns)
+      for (const auto& [key, n] : n_in_step)
+        if (is_recorded_now(key)) turns[key[2]].insert(key);
+    for (const Action& action : list) {
+      if (!cost.may_be_replayed(action)) continue;
+      const GraphKey key = graph_key_of(action);
+      if (!is_recorded_now(key) || recorded.contains(key)) continue;
+      const std::set<GraphKey> alone = {key};
+      const std::set<GraphKey>& turn = in_turns ? turns.at(action.micro) : alone;
       const double n = static_cast<double>(turn.size()) * n_each, n_here = std::min(n, n_left);
-      for (const Key& one : turn)
+      for (const GraphKey& one : turn)
         recorded[one] = n_here / n;
       n_left -= n_here;
     }
-    shares[i] = recorded[key];
   }
+  std::vector<double> shares(list.size(), 0.0);
+  for (size_t i = 0; i < list.size(); ++i)
+    if (cost.may_be_replayed(list[i])) shares[i] = recorded.at(graph_key_of(list[i]));
   return shares;
 }
 

@@ -173,6 +173,42 @@ TEST(Simulation, NobodyGetsFurtherAheadThanAStreamTakesLaunches) {
   EXPECT_GT(took_s, all_s - 1.4 * launched_s);
 }
 
+/** A block's forward, and the same one before its backward where all is recomputed, read and write
+ * the same memory. The first step records them, the second as many backwards as graphs are left. */
+TEST(Simulation, AForwardThatIsDoneAgainIsTheSameGraph) {
+  constexpr int kMicro = 8, kLayers = 24;
+  const ModelTable model = bert(1024, kLayers);
+  MachineProfile machine = even_machine({.flops_per_s = 1e18});
+  machine.gpu->launch_s = 4e-6;
+  PlanRequest request = on_gpu(machine, 200 * kGiB);
+  request.train_batch_size = 8 * kMicro;
+  request.micro_batch_size = 8;
+  request.placement = Place::device;
+  request.order = AccumulationOrder::horizontal;
+  request.activations = Activations::recompute;
+  const Plan plan = make_plan(model, request);
+  ASSERT_EQ(plan.n_micro, kMicro);
+  const CostModel cost(*request.machine, true, model, plan.shape, plan.typical);
+  const StepList list =
+      make_training_list(plan.shape, make_layout(plan.shape), kMicro, update_order_of(request));
+  double submitted_s = 0;
+  int n_forwards = 0, n_again = 0, n_backwards = 0;
+  for (const Action& action : list) {
+    if (action.queue != QueueId::compute) continue;
+    const bool is_graph = cost.may_be_replayed(action);
+    n_forwards += is_graph && action.verb == Verb::forward;
+    n_again += is_graph && action.verb == Verb::recompute;
+    n_backwards += is_graph && action.verb == Verb::backward;
+    const bool is_replayed = is_graph && (action.verb != Verb::backward ||
+                                          n_backwards <= kBlockGraphs_max - kMicro * kLayers);
+    submitted_s += cost.submission(action, is_replayed).seconds;
+  }
+  EXPECT_EQ(n_forwards, kMicro * kLayers);
+  EXPECT_EQ(n_again, n_forwards);
+  EXPECT_EQ(n_backwards, n_forwards);
+  EXPECT_NEAR(plan.predicted->step_s, submitted_s, 0.1 * submitted_s);
+}
+
 /** All states on a drive. */
 Plan all_on_drive(const ModelTable& model, const MachineProfile& machine, bool clips) {
   Plan plan = all_on_host(model, machine, clips);
