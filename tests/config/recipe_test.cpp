@@ -1,6 +1,7 @@
 // YAML recipes of LLaMA-Factory, axolotl and TRL, and YAML itself.
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/config/config_fixture.h"
 
@@ -124,6 +125,14 @@ TEST_F(Recipe, WhatIsNotThereIsNamedWithItsLine) {
   const std::string info = "{\"c\": {\"file_name\": \"c.json\", \"formatting\": \"sharegpt\"}}";
   write(info, "data/dataset_info.json");
   EXPECT_CONTAINS(refusal("stage: sft\nfinetuning_type: full\ndataset: c\n"), "conversations");
+}
+
+TEST_F(Recipe, AListOfDatasetsOfAbsurdSizeIsNotRead) {
+  const std::string info = write("{}", "data/dataset_info.json");
+  const std::string asked = "stage: sft\nfinetuning_type: full\ndataset: c\n";
+  EXPECT_CONTAINS(refusal(asked), "'c' is no file");
+  std::filesystem::resize_file(info, (16 << 20) + 1);
+  EXPECT_CONTAINS(usage_error([&] { read(asked); }, Fault::data), "expected at most 16.0 MiB");
 }
 
 TEST_F(Recipe, YamlItself) {

@@ -125,6 +125,41 @@ TEST(TokenizerFiles, WrongTypes) {
   expect_refused(changed("/version", "2.0"), {"version is 2.0, expected 1.0"});
 }
 
+TEST(TokenizerFiles, OfAbsurdSizeAreRefusedBeforeTheyAreTakenApart) {
+  const auto refusal = [](const TemporaryDirectory& directory) -> std::string {
+    try {
+      Tokenizer::open(directory.path());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  TemporaryDirectory directory;
+  directory.write("tokenizer.json", small_model().dump());
+  EXPECT_EQ(refusal(directory), "");
+  json special = json::object();
+  for (int i = 0; i < 4097; ++i)
+    special["token " + std::to_string(i)] = "[PAD]";
+  directory.write("special_tokens_map.json", special.dump());
+  EXPECT_NE(refusal(directory).find("has 4097 tokens, expected at most 4096"), std::string::npos)
+      << refusal(directory);
+  directory.write("special_tokens_map.json", "{}");
+  std::filesystem::resize_file(directory.path() / "tokenizer.json", (128 << 20) + 1);
+  EXPECT_NE(refusal(directory).find("expected at most 128.0 MiB"), std::string::npos)
+      << refusal(directory);
+}
+
+/** The hole is before all of the ids: none of them is below the number of tokens. */
+TEST(TokenizerFiles, ManyIdsBehindAHole) {
+  constexpr int kTokens = 50'000, kHole = 60'000;
+  json model = small_model();
+  model.erase("added_tokens");
+  for (int i = 0; i < kTokens; ++i)
+    model["model"]["vocab"]["many" + std::to_string(i)] = kHole + i;
+  const Tokenizer tokenizer = open_model(model);
+  EXPECT_EQ(tokens_of(tokenizer, "hello many49999"), "hello many49999");
+}
+
 TEST(TokenizerFiles, OtherKindsOfTokenizer) {
   expect_refused(changed("/model", {{"type", "Characters"}, {"vocab", json::object()}}),
                  {"model is of type Characters", "supported are", "WordPiece"});

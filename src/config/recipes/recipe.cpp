@@ -196,13 +196,15 @@ class RecipeReader {
   std::string file_of_name(const std::string& name,
                            const fs::path& directory,
                            const YamlNode& node) {
+    constexpr size_t kInfoLimit_bytes = size_t{16} << 20;
     std::error_code error;
     if (fs::exists(name, error) || name.find('/') != name.npos) return name;
     for (const fs::path& place : {directory, file_.parent_path() / directory}) {
       const fs::path info = place / "dataset_info.json";
       if (!fs::exists(info, error)) continue;
-      const auto all = JsonReader::parse(
-          read_text_file(info), {info.string(), "config.recipe", "is it LLaMA-Factory's file?"});
+      const auto all =
+          JsonReader::parse(read_text_file(info, kInfoLimit_bytes),
+                            {info.string(), "config.recipe", "is it LLaMA-Factory's file?"});
       if (const auto entry = all.find(name)) return file_of_info(*entry, name, place, node);
     }
     refuse(node,

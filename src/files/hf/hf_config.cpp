@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
 
-#include "src/files/mapped_file.h"
+#include "src/base/error.h"
+#include "src/files/plain_file.h"
 
 namespace ferry {
 namespace {
@@ -45,17 +48,50 @@ JsonReader text_part_of(JsonReader whole) {
   return JsonReader::of(std::move(text), {whole.file(), "model.config", kHintOfValues});
 }
 
+/** Room for the most labels that a model may have, under names of ordinary length. */
+constexpr size_t kBytes_max = size_t{32} << 20;
+constexpr size_t kLabels_max = size_t{1} << 18;
+/** Configurations have about a hundred. The order of the keys is kept, so each is looked for among
+ * all others. */
+constexpr size_t kKeys_max = 4096;
+
+void expect_few_keys(const JsonReader& object) {
+  if (const size_t n = object.value().size(); object.is_object() && n > kKeys_max)
+    object.fail(fmt::format("has {} keys, expected at most {}", n, kKeys_max), kHint);
+}
+
+/** Refuses what is too large before anything of the file is copied. By value: a key that is looked
+ * at here is not yet read. */
+void check_sizes(JsonReader whole) {
+  expect_few_keys(whole);
+  if (const auto text = whole.find(kTextKey)) expect_few_keys(*text);
+  if (const auto labels = whole.find("id2label"); labels && labels->is_object())
+    if (const size_t n = labels->value().size(); n > kLabels_max)
+      labels->fail(fmt::format("has {} names, expected at most {}", n, kLabels_max), kHint);
+}
+
 }  // namespace
 
 HfConfig HfConfig::load(const std::filesystem::path& file) {
-  return parse(read_text_file(file), file.string());
+  return parse(read_text_file(file, kBytes_max), file.string());
 }
 
 HfConfig HfConfig::parse(std::string text, std::string origin) {
-  // What is no configuration at all has another remedy than a value that is wrong.
-  JsonReader::parse(text, {origin, "model.config", kHint}).text("model_type");
-  return HfConfig(
-      JsonReader::parse(std::move(text), {std::move(origin), "model.config", kHintOfValues}));
+  const auto read = [&](const char* hint) {
+    JsonReader whole = JsonReader::parse(text, {origin, "model.config", hint});
+    whole.text("model_type");
+    return whole;
+  };
+  std::optional<JsonReader> fields;
+  try {
+    fields = read(kHintOfValues);
+  } catch (const Error&) {
+    // What is no configuration at all has another remedy than a value that is wrong.
+    read(kHint);
+    throw;
+  }
+  check_sizes(*fields);
+  return HfConfig(*std::move(fields));
 }
 
 HfConfig::HfConfig(JsonReader fields)
@@ -80,9 +116,6 @@ void HfConfig::read_labels() {
     return;
   }
   if (!labels->is_object()) labels->refuse("an object of names by number");
-  constexpr size_t kLabels_max = size_t{1} << 18;
-  if (const size_t n = labels->value().size(); n > kLabels_max)
-    labels->fail(fmt::format("has {} names, expected at most {}", n, kLabels_max), kHint);
   const auto names = labels->fields();
   id2label.resize(names.size());
   std::vector<bool> seen(names.size());
@@ -99,10 +132,18 @@ void HfConfig::read_labels() {
 
 void HfConfig::set_labels(const std::vector<std::string>& names) {
   id2label = names;
-  auto by_id = nlohmann::ordered_json::object(), by_name = nlohmann::ordered_json::object();
+  auto by_id = ordered_json::object(), by_name = ordered_json::object();
+  // Put in by its key, each name would be looked for among all earlier ones.
+  auto& ids = by_id.get_ref<ordered_json::object_t&>();
+  auto& of_names = by_name.get_ref<ordered_json::object_t&>();
+  std::unordered_map<std::string_view, size_t> places;
   for (size_t id = 0; id < names.size(); ++id) {
-    by_id[std::to_string(id)] = names[id];
-    by_name[names[id]] = id;
+    ids.emplace_back(std::to_string(id), names[id]);
+    const auto [place, is_new] = places.emplace(names[id], of_names.size());
+    if (is_new)
+      of_names.emplace_back(names[id], id);
+    else
+      (of_names.begin() + static_cast<std::ptrdiff_t>(place->second))->second = id;
   }
   (*json_)["id2label"] = std::move(by_id);
   (*json_)["label2id"] = std::move(by_name);

@@ -15,7 +15,9 @@ void fail(const std::filesystem::path& file, std::string_view what, std::string_
 }
 
 JsonReader read_json_file(const std::filesystem::path& file) {
-  return JsonReader::parse(read_text_file(file),
+  // Four times the largest that is known.
+  constexpr size_t kBytes_max = size_t{128} << 20;
+  return JsonReader::parse(read_text_file(file, kBytes_max),
                            {file.string(), "tokenizer.open", std::string(kFetchAgain)});
 }
 

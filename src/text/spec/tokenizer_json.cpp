@@ -35,7 +35,9 @@ std::vector<std::string> read_vocabulary(const JsonReader& vocab) {
   std::vector<const std::string*> by_id(entries.size());
   for (const auto& entry : entries.items()) {
     const nlohmann::ordered_json& value = entry.value();
-    const bool is_id = value.is_number_unsigned() && value.get<uint64_t>() < by_id.size();
+    // A look-up by key passes all earlier tokens: only an error needs one.
+    const bool is_id =
+        value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(kId_max);
     const int32_t id = is_id ? value.get<int32_t>() : id_of(vocab.at(entry.key()));
     if (static_cast<size_t>(id) >= entries.size() + kHoles_max)
       vocab.fail(fmt::format("gives '{}' the id {}, but has only {} tokens", entry.key(), id,

@@ -34,9 +34,15 @@ std::optional<JsonReader> read_configuration(const std::filesystem::path& model_
              has_added = is_file(model_dir / kAddedTokensFile);
   if ((config && config->find(kDecoder)) || !(has_special || has_added)) return config;
   auto merged = config ? config->value() : nlohmann::ordered_json::object();
-  if (has_special)
-    for (const auto& [key, value] : read_json_file(model_dir / kSpecialTokensFile).fields())
+  if (has_special) {
+    const JsonReader special = read_json_file(model_dir / kSpecialTokensFile);
+    // A file has about ten. Each is looked for among all others.
+    constexpr size_t kTokens_max = 4096;
+    if (const size_t n = special.value().size(); n > kTokens_max)
+      special.fail(fmt::format("has {} tokens, expected at most {}", n, kTokens_max));
+    for (const auto& [key, value] : special.fields())
       merged[key] = value.value();
+  }
   if (has_added) {
     const JsonReader added = read_json_file(model_dir / kAddedTokensFile);
     added.fields();  // an object

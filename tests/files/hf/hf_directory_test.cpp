@@ -174,6 +174,50 @@ TEST(HfConfig, RefusesMoreLabelsThanAnyModelHas) {
               HasSubstr("id2label has 262145 names, expected at most 262144"));
 }
 
+/** Room for the most labels, and no more: the file is not even read. */
+TEST(HfConfig, RefusesAFileThatIsTooLargeBeforeItIsRead) {
+  TempDir dir;
+  dir.write("config.json", kConfig);
+  std::filesystem::resize_file(dir / "config.json", (32 << 20) + 1);
+  EXPECT_THAT(error_of([&] { HfConfig::load(dir / "config.json"); }, Fault::data),
+              HasSubstr("expected at most 32.0 MiB"));
+}
+
+TEST(HfConfig, RefusesMoreKeysThanAnyModelHas) {
+  const auto keys = [](int n) {
+    nlohmann::json many = nlohmann::json::object();
+    for (int i = 0; i < n; ++i)
+      many["key_" + std::to_string(i)] = i;
+    return many;
+  };
+  const nlohmann::json few = nlohmann::json::parse(kConfig);
+  nlohmann::json whole = few;
+  whole.update(keys(4096));
+  EXPECT_THAT(error_of([&] { HfConfig::parse(whole.dump(), "c"); }, Fault::data),
+              HasSubstr("the whole has 4106 keys, expected at most 4096"));
+  nlohmann::json part = few;
+  part["model_type"] = "gemma3";
+  part["text_config"] = keys(4097);
+  EXPECT_THAT(error_of([&] { HfConfig::parse(part.dump(), "c"); }, Fault::data),
+              HasSubstr("text_config has 4097 keys, expected at most 4096"));
+}
+
+/** In the order of their ids; a name that comes twice keeps its first place and its last id. */
+TEST(HfConfig, WritesAsManyLabelsAsItReads) {
+  constexpr size_t kLabels_max = size_t{1} << 18;
+  std::vector<std::string> names(kLabels_max);
+  for (size_t id = 0; id < names.size(); ++id)
+    names[id] = "name " + std::to_string(id);
+  auto config = HfConfig::parse(kConfig, "c");
+  config.set_labels(names);
+  EXPECT_EQ(config.json()["label2id"].size(), kLabels_max);
+  EXPECT_EQ(config.json()["label2id"].back(), kLabels_max - 1);
+  EXPECT_EQ(HfConfig::parse(config.json().dump(), "c").id2label, names);
+  config.set_labels({"a", "b", "a"});
+  EXPECT_EQ(config.json()["label2id"].dump(), R"({"a":2,"b":1})");
+  EXPECT_EQ(config.json()["id2label"].dump(), R"({"0":"a","1":"b","2":"a"})");
+}
+
 /** Its stop tokens stand in no other file of many models. */
 TEST(HfDirectory, CopiesHowTheModelGenerates) {
   TempDir from, to;
