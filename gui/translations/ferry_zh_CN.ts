@@ -1689,6 +1689,10 @@
         <source>It ended without a message.</source>
         <translation>它结束了，没有给出任何消息。</translation>
     </message>
+    <message>
+        <source>choosing the plan: a step of each is timed (%1 of at most %2)</source>
+        <translation>正在选择方案：逐个试测一步的用时（第 %1 个，最多 %2 个）</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::LengthChart</name>
@@ -2500,6 +2504,10 @@
     <message>
         <source>Take the &amp;draft of the other window</source>
         <translation>取用另一窗口的草稿(&amp;D)</translation>
+    </message>
+    <message>
+        <source>The run is starting: %1</source>
+        <translation>正在启动运行：%1</translation>
     </message>
 </context>
 <context>

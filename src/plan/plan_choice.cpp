@@ -46,6 +46,7 @@ class Choosing {
   PlanChoice choose(Plan plan) {
     if (is_worthwhile()) {
       if (options_.begin) options_.begin(left_s_);
+      n_most_ = static_cast<int>(std::min(open_.size(), kTimed_most));
       while (time_next()) {
       }
     }
@@ -95,6 +96,8 @@ class Choosing {
       return false;
     Rival rival = {.plan = std::move(*next)};
     open_.erase(next);
+    const int n = static_cast<int>(choice_.tried.size()) + 1;
+    if (options_.next) options_.next({n, std::max(n, n_most_)}, rival.plan);
     const TimedStep timed = options_.time_step(rival.plan);
     left_s_ -= timed.took_s;
     last_s_ = timed.took_s;
@@ -115,6 +118,7 @@ class Choosing {
   const LearntSteps before_;  ///< of earlier runs
   LearntSteps learnt_;        ///< and of this one
   double left_s_, last_s_ = 0, fastest_s_ = std::numeric_limits<double>::infinity();
+  int n_most_ = 0;
   std::vector<Plan> open_;  ///< not timed, with the cost model's own times; the fastest first
   PlanChoice choice_;
 };

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "src/plan/choosing_progress.h"
 #include "src/plan/learnt_steps.h"
 #include "src/plan/plan.h"
 
@@ -47,6 +48,8 @@ struct ChoosingOptions {
   std::function<TimedStep(const Plan&)> time_step;
   /** Called before the first, with the most seconds that choosing may take. */
   std::function<void(double most_s)> begin = {};
+  /** Called before each that is timed. */
+  std::function<void(const ChoosingProgress&, const Plan&)> next = {};
   std::string now;  ///< "2026-11-22T10:00:00Z", for the profile
 };
 

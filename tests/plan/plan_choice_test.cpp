@@ -138,6 +138,31 @@ TEST_F(PlanChoosing, TakesThePlanThatWasTimedFastest) {
   EXPECT_NEAR(choice.plan.predicted->step_s, fastest_s, 1e-9);
 }
 
+/** The app reads it out of what a run says before it has a directory. */
+TEST_F(PlanChoosing, SaysHowFarItIs) {
+  std::string said = "ferry: reading texts\n";
+  EXPECT_FALSE(find_choosing_progress(said));
+  std::vector<ChoosingProgress> all;
+  ChoosingOptions options = {.run_s = 1e6, .time_step = planted({})};
+  options.next = [&](const ChoosingProgress& progress, const Plan& plan) {
+    EXPECT_EQ(timed_.size() + 1, static_cast<size_t>(progress.n)) << "before it is timed";
+    EXPECT_GE(progress.n_most, progress.n);
+    all.push_back(progress);
+    said += "ferry: " + words_of(progress);
+    EXPECT_EQ(find_choosing_progress(said), progress);
+    said += ": " + plan.why + "\n";
+    EXPECT_EQ(find_choosing_progress(said), progress);
+  };
+  const PlanChoice choice = choose_plan(model_, request_, make_plan(model_, request_), options);
+  EXPECT_EQ(all.size(), choice.tried.size());
+  said += "ferry: " + std::string(kChosen) + ": " + choice.plan.why + "\n";
+  EXPECT_FALSE(find_choosing_progress(said)) << "it is over";
+  for (const char* cut :
+       {"choosing the plan (", "choosing the plan (2", "choosing the plan (2 of at most",
+        "choosing the plan (2 of at most 3", "choosing the plan (x of at most 3)"})
+    EXPECT_FALSE(find_choosing_progress(cut)) << cut;
+}
+
 TEST_F(PlanChoosing, ThePlannersOwnStaysWhereItIsTheFastest) {
   const Plan promised = make_plan(model_, request_);
   const PlanChoice choice = choose([&](const Plan& plan) {

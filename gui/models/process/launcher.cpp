@@ -128,6 +128,15 @@ bool Launcher::is_start_of(pid_t pid, const fs::path& run) {
   return command.readAll().contains(QByteArray::fromStdString(run.string()));
 }
 
+QString Launcher::doing(const fs::path& run) const {
+  for (const Start& start : starts_)
+    if (start.run == run && start.choosing)
+      return tr("choosing the plan: a step of each is timed (%1 of at most %2)")
+          .arg(start.choosing->n)
+          .arg(start.choosing->n_most);
+  return {};
+}
+
 std::vector<fs::path> Launcher::starting() const {
   std::vector<fs::path> all;
   for (const Start& start : starts_)
@@ -138,16 +147,23 @@ std::vector<fs::path> Launcher::starting() const {
 void Launcher::look() {
   // Signals come last: who hears them may start another.
   std::vector<Start> running, over, ended;
+  std::vector<fs::path> changed;
   for (Start& start : starts_) {
     if (time_of(start.run / "run.json") != start.before)
       over.push_back(std::move(start));
     else if (!is_alive(start.pid))
       ended.push_back(std::move(start));
-    else
+    else {
+      const auto choosing = find_choosing_progress(said_in(start.log).toStdString());
+      if (choosing != start.choosing) changed.push_back(start.run);
+      start.choosing = choosing;
       running.push_back(std::move(start));
+    }
   }
   starts_ = std::move(running);
   if (starts_.empty()) timer_.stop();
+  for (const fs::path& run : changed)
+    emit doing_changed(run);
   for (const Start& start : over) {
     emit started(start.run);
     QFile::remove(path_text(start.log));

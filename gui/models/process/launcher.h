@@ -7,9 +7,11 @@
 #include <QObject>
 #include <QTimer>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/plan/choosing_progress.h"
 
 namespace ferry::gui {
 
@@ -35,10 +37,14 @@ class Launcher : public QObject {
   pid_t pid_of(const std::filesystem::path& run) const;
   /** The process lives and was started for this run, by whichever app. */
   static bool is_start_of(pid_t pid, const std::filesystem::path& run);
+  /** What a run that starts does, where it says so and that takes long: it times plans. */
+  QString doing(const std::filesystem::path& run) const;
   /** Runs that are starting. */
   std::vector<std::filesystem::path> starting() const;
 
  signals:
+  /** doing() is another now. */
+  void doing_changed(const std::filesystem::path& run);
   /** run.json is there, written by the new process. */
   void started(const std::filesystem::path& run);
   /** The process ended before that; `message` is what it said. */
@@ -52,6 +58,7 @@ class Launcher : public QObject {
     std::filesystem::path log = {};
     pid_t pid = 0;
     std::filesystem::file_time_type before = {};  ///< of an older run.json
+    std::optional<ChoosingProgress> choosing = {};
   };
   bool launch(Start start, const QStringList& arguments);
   void look();

@@ -56,6 +56,9 @@ LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
     start_trouble_.clear();
     show_state();
   });
+  connect(&shared.launcher, &Launcher::doing_changed, this, [this](const fs::path& run) {
+    if (follower_ && run == follower_->run()) show_state();
+  });
   connect(&shared.launcher, &Launcher::failed, this,
           [this](const fs::path& run, const QString& message, const QString&) {
             if (!follower_ || run != follower_->run()) return;
@@ -247,8 +250,9 @@ void LivePage::show_state() {
   actions_->show_run(facts, is_starting);
   change_->show_state(facts, record);
   QString detail;
+  const QString doing = shared().launcher.doing(follower_->run());
   if (is_starting)
-    detail = tr("a new process is being started");
+    detail = doing.isEmpty() ? tr("a new process is being started") : doing;
   else if (facts.trainer == service::Trainer::elsewhere)
     detail = tr("on %1").arg(text_in(record, "host"));
   header_->show_state(is_starting ? "preparing" : facts.phase, detail);

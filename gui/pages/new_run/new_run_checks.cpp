@@ -198,6 +198,9 @@ void NewRunPage::update_start() {
   if (!links.isEmpty())
     words =
         (is_wrong ? tr("⚠ To fix: %1") : tr("○ To do: %1")).arg(links.join(QStringLiteral(", ")));
+  else if (const QString doing = shared().launcher.doing(starting_);
+           is_starting_ && !doing.isEmpty())
+    words = tr("The run is starting: %1").arg(doing);
   else if (is_starting_)
     words = tr("The run is starting…");
   else if (!check_problem_.isEmpty())

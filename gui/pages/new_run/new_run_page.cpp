@@ -296,6 +296,9 @@ void NewRunPage::connect_launcher() {
     update_start();
     emit shared().navigator.live_wanted(run);
   });
+  connect(&shared().launcher, &Launcher::doing_changed, this, [this](const fs::path& run) {
+    if (is_starting_ && run == starting_) update_start();
+  });
   connect(&shared().launcher, &Launcher::failed, this,
           [this](const fs::path& run, const QString& message, const QString& command) {
             // Without a program to start it fails before its directory is known.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/base/out_of_memory.h"
@@ -12,6 +13,7 @@
 #include "src/plan/run_plan.h"
 #include "src/runs/logs/wall_time.h"
 #include "src/term/terminal.h"
+#include "src/train/loop/events.h"
 #include "src/train/prepare/batches.h"
 #include "src/train/prepare/run_store.h"
 
@@ -92,6 +94,13 @@ void settle_plan(Job& job) {
                       "(measure_plans = off leaves that out) ...",
                       term::format_duration(most_s)));
     };
+    options.next = [](const ChoosingProgress& progress, const Plan& plan) {
+      log_line(fmt::format("{}: {}", words_of(progress), plan.why));
+      tell_event("choosing", {{"n", progress.n},
+                              {"n_most", progress.n_most},
+                              {"why", plan.why},
+                              {"promised_seconds", plan.predicted->step_s}});
+    };
     options.time_step = [&](const Plan& plan) {
       const auto start = std::chrono::steady_clock::now();
       take_plan(job, plan);
@@ -101,6 +110,7 @@ void settle_plan(Job& job) {
     };
     PlanChoice choice = choose_plan(job.model.table, request, job.plan, options);
     keep_learnt(choice.learnt, request);
+    if (!choice.tried.empty()) log_line(fmt::format("{}: {}", kChosen, choice.plan.why));
     job.tried = std::move(choice.tried);
     take_plan(job, std::move(choice.plan));
   }

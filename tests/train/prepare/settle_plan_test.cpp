@@ -99,12 +99,24 @@ TEST_F(SettledPlan, IsTheFastestOfThoseThatWereTimedAndIsRemembered) {
             std::string::npos);
   std::istringstream events(text_of(root_ / "out"));
   bool has_plan = false;
-  for (std::string line; std::getline(events, line);)
-    if (const json event = json::parse(line); event["event"] == "plan") {
+  size_t n_choosing = 0;
+  for (std::string line; std::getline(events, line);) {
+    const json event = json::parse(line);
+    if (event["event"] == "choosing") {
+      EXPECT_FALSE(has_plan);
+      ASSERT_LT(n_choosing, tried.size());
+      EXPECT_EQ(event["why"], tried[n_choosing]["why"]);
+      EXPECT_EQ(event["n"], ++n_choosing);
+      EXPECT_GE(event["n_most"], tried.size());
+    } else if (event["event"] == "plan") {
       has_plan = true;
       EXPECT_EQ(event["tried"], tried);
     }
+  }
   EXPECT_TRUE(has_plan);
+  EXPECT_EQ(n_choosing, tried.size());
+  EXPECT_NE(outcome.err.find("choosing the plan (1 of at most "), std::string::npos);
+  EXPECT_NE(outcome.err.find("the plan is chosen: "), std::string::npos);
   EXPECT_NE(text_of(root_ / "a/train.log").find("not taken: "), std::string::npos);
   // The run's own steps, and its end, changed nothing of what was timed before it.
   ASSERT_EQ(profile()["learnt"].size(), tried.size());

@@ -5,6 +5,8 @@
 #include <QEventLoop>
 #include <QTemporaryDir>
 #include <QTimer>
+#include <cstdlib>
+#include <fstream>
 
 #include "gui/models/process/ferry_command.h"
 #include "gui/models/text.h"
@@ -61,6 +63,42 @@ TEST(Launcher, AStartThatFailsSaysWhy) {
   EXPECT_TRUE(command.contains("train --model-name-or-path=/no/such/model"))
       << command.toStdString();
   EXPECT_FALSE(launcher.is_starting(run));
+}
+
+/** A program that says what a run says while it times plans, and ends after that. */
+TEST(Launcher, AStartThatTimesPlansSaysSo) {
+  QTemporaryDir directory;
+  const auto root = to_path(directory.path());
+  const auto program = root / "slow_ferry", goes_on = root / "goes_on";
+  std::ofstream(program) << "#!/bin/sh\n"
+                         << "echo 'ferry: " << words_of(ChoosingProgress{2, 3}) << ": a plan' >&2\n"
+                         << "while [ ! -e '" << goes_on.string() << "' ]; do sleep 0.05; done\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const char* const before = std::getenv("FERRY");
+  const std::string kept = before ? before : "";
+  ::setenv("FERRY", program.c_str(), 1);
+  Launcher launcher;
+  QEventLoop loop;
+  std::filesystem::path changed;
+  QObject::connect(&launcher, &Launcher::doing_changed, &loop,
+                   [&](const std::filesystem::path& run) {
+                     changed = run;
+                     loop.quit();
+                   });
+  QObject::connect(&launcher, &Launcher::failed, &loop, &QEventLoop::quit);
+  QTimer::singleShot(20000, &loop, &QEventLoop::quit);
+  const auto run = launcher.start(with({{"model", "m"}, {"dataset", "d.csv"}}), root);
+  EXPECT_EQ(launcher.doing(run), QString());
+  loop.exec();
+  EXPECT_EQ(changed, run);
+  EXPECT_TRUE(launcher.doing(run).contains("2 of at most 3")) << launcher.doing(run).toStdString();
+  std::ofstream(goes_on) << "";
+  loop.exec();  // until it fails: it made no run
+  EXPECT_EQ(launcher.doing(run), QString());
+  if (before)
+    ::setenv("FERRY", kept.c_str(), 1);
+  else
+    ::unsetenv("FERRY");
 }
 
 }  // namespace
