@@ -255,7 +255,7 @@ class CudaDevice final : public Device {
     const int n_threads = ring_threads(n_usable_threads());
     const auto make = [&](int direction, QueueId queue, cudaMemcpyKind kind) {
       std::unique_ptr<WorkerPool>& pool = ring_pools_[direction];
-      pool = make_tbb_pool(n_threads);
+      pool = make_thread_pool(n_threads);
       return std::make_unique<CopyRing>(pinning_->ring_slots(direction),
                                         pinning_->ring_slot_bytes(),
                                         std::make_unique<StreamLink>(stream(queue), kind), *pool);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <numeric>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -19,56 +22,71 @@ CopyRing::CopyRing(std::span<std::byte> memory,
               memory.size(), slot_bytes);
 }
 
-int CopyRing::take() {
-  const int taken = next_;
-  next_ = (next_ + 1) % kRingSlots;
-  link_->await(taken);
-  return taken;
+class CopyRing::Chunks {
+ public:
+  Chunks(int64_t n_bytes, int64_t chunk_bytes) : n_bytes_(n_bytes), chunk_bytes_(chunk_bytes) {}
+  /** Where the chunk begins and how many bytes it has; no bytes after the last chunk. */
+  ByteRange take() {
+    const int64_t at = next_.fetch_add(1) * chunk_bytes_;
+    return {at, std::clamp<int64_t>(n_bytes_ - at, 0, chunk_bytes_)};
+  }
+
+ private:
+  int64_t n_bytes_, chunk_bytes_;
+  std::atomic<int64_t> next_{0};
+};
+
+void CopyRing::run(int64_t n_bytes,
+                   const std::function<void(Chunks&, std::span<const int>)>& share) {
+  std::array<int, kRingSlots> slots{};
+  std::iota(slots.begin(), slots.end(), 0);
+  const int64_t chunk_bytes = ring_chunk_bytes(n_bytes, slot_bytes_);
+  Chunks chunks(n_bytes, chunk_bytes);
+  const int n = n_bytes <= chunk_bytes ? 1 : std::min(pool_.n_workers(), kRingSlots);
+  pool_.parallel_for(n, [&](int64_t thread) {
+    const auto first = static_cast<size_t>(kRingSlots * thread / n);
+    const auto end = static_cast<size_t>(kRingSlots * (thread + 1) / n);
+    share(chunks, std::span(slots).subspan(first, end - first));
+  });
 }
 
 void CopyRing::to_gpu(void* gpu, const void* host, int64_t n_bytes) {
-  for (int64_t at = 0; at < n_bytes; at += slot_bytes_) {
-    const int64_t n = std::min(slot_bytes_, n_bytes - at);
-    const int index = take();
-    copy(slot(index), static_cast<const std::byte*>(host) + at, n);
-    link_->start(index, static_cast<std::byte*>(gpu) + at, slot(index), n);
-  }
+  run(n_bytes, [&](Chunks& chunks, std::span<const int> slots) {
+    for (size_t turn = 0;; turn = (turn + 1) % slots.size()) {
+      const int index = slots[turn];
+      link_->await(index);
+      const auto [at, n] = chunks.take();
+      if (n == 0) return;
+      std::memcpy(slot(index), static_cast<const std::byte*>(host) + at, static_cast<size_t>(n));
+      link_->start(index, static_cast<std::byte*>(gpu) + at, slot(index), n);
+    }
+  });
 }
 
 void CopyRing::to_host(void* host, const void* gpu, int64_t n_bytes) {
-  const int first = next_;
-  int64_t n_started = 0, started_bytes = 0;
-  for (int64_t at = 0, n_done = 0; at < n_bytes; at += slot_bytes_, ++n_done) {
-    for (; started_bytes < n_bytes && n_started < n_done + kRingSlots; ++n_started) {
-      const int64_t n = std::min(slot_bytes_, n_bytes - started_bytes);
-      const int index = take();
-      link_->start(index, slot(index), static_cast<const std::byte*>(gpu) + started_bytes, n);
-      started_bytes += n;
+  run(n_bytes, [&](Chunks& chunks, std::span<const int> slots) {
+    std::array<ByteRange, kRingSlots> under_way{};
+    const auto start_next = [&](size_t turn) {
+      under_way[turn] = chunks.take();
+      const auto [at, n] = under_way[turn];
+      if (n == 0) return;
+      link_->await(slots[turn]);
+      link_->start(slots[turn], slot(slots[turn]), static_cast<const std::byte*>(gpu) + at, n);
+    };
+    for (size_t turn = 0; turn < slots.size(); ++turn)
+      start_next(turn);
+    for (size_t turn = 0; under_way[turn].n_bytes > 0; turn = (turn + 1) % slots.size()) {
+      const auto [at, n] = under_way[turn];
+      link_->await(slots[turn]);
+      std::memcpy(static_cast<std::byte*>(host) + at, slot(slots[turn]), static_cast<size_t>(n));
+      start_next(turn);
     }
-    const int index = static_cast<int>((first + n_done) % kRingSlots);
-    link_->await(index);
-    copy(static_cast<std::byte*>(host) + at, slot(index), std::min(slot_bytes_, n_bytes - at));
-  }
+  });
 }
 
 void CopyRing::finish() {
   for (int index = 0; index < kRingSlots; ++index)
     link_->await(index);
-}
-
-void CopyRing::copy(void* to, const void* from, int64_t n_bytes) {
-  constexpr int64_t kPiece_bytes = 256 * kKiB;  // less takes no longer than to wake a thread
-  const int64_t n_pieces =
-      std::clamp<int64_t>(n_bytes / kPiece_bytes, 1, static_cast<int64_t>(pool_.n_workers()));
-  if (n_pieces == 1) {
-    std::memcpy(to, from, static_cast<size_t>(n_bytes));
-    return;
-  }
-  pool_.parallel_for(n_pieces, [&](int64_t i) {
-    const int64_t begin = n_bytes * i / n_pieces, end = n_bytes * (i + 1) / n_pieces;
-    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
-                static_cast<size_t>(end - begin));
-  });
 }
 
 }  // namespace ferry

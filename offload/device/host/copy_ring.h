@@ -1,6 +1,7 @@
 #pragma once
 // A ring of pinned slots for copies between the GPU and host memory that is not pinned: chunk by
-// chunk, threads copy between that memory and a slot while the GPU's engine copies another slot.
+// chunk, each thread copies between that memory and a slot of the thread's while the GPU's engine
+// copies other slots. No thread waits for another one, which may have lost its core to an update.
 // Owned by a device, one for each direction; called by the work of one queue at a time.
 //
 //   CopyRing ring(memory, slot_bytes, std::move(link), pool);
@@ -9,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -21,7 +23,7 @@ namespace ferry {
 class RingLink {
  public:
   virtual ~RingLink() = default;
-  /** One copy between slot `slot` and the GPU, after those that were started before. */
+  /** One copy between slot `slot` and the GPU. Threads call it at once, each for its slots. */
   virtual void start(int slot, void* to, const void* from, int64_t n_bytes) = 0;
   /** Returns when the slot's last copy has been made; at once where there was none. */
   virtual void await(int slot) = 0;
@@ -41,15 +43,16 @@ class CopyRing {
 
  private:
   std::byte* slot(int index) { return memory_.data() + index * slot_bytes_; }
-  /** The slot whose turn it is, once nothing is under way in it. */
-  int take();
-  void copy(void* to, const void* from, int64_t n_bytes);
+  /** The next chunk of a copy that no thread has taken. */
+  class Chunks;
+  /** Runs a thread's share of a copy for each thread. */
+  void run(int64_t n_bytes,
+           const std::function<void(Chunks& chunks, std::span<const int> slots)>& share);
 
   std::span<std::byte> memory_;
   int64_t slot_bytes_;
   std::unique_ptr<RingLink> link_;
   WorkerPool& pool_;
-  int next_ = 0;
 };
 
 }  // namespace ferry

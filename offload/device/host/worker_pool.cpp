@@ -6,7 +6,8 @@
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 
-#include <atomic>
+#include <algorithm>
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -94,36 +95,80 @@ class NumaPool final : public WorkerPool {
   std::vector<std::unique_ptr<task_arena>> arenas_;
 };
 
-/** Starts its threads anew for each call: simple enough to be seen through by a sanitizer. */
+/** Own threads that last as long as the pool: the system shares the cores among them and other
+ * threads, while an arena of oneTBB gets no thread as long as other arenas have them all. */
 class ThreadPool final : public WorkerPool {
  public:
-  explicit ThreadPool(int n_workers) : n_workers_(n_workers) {}
+  explicit ThreadPool(int n_workers) : n_workers_(n_workers) {
+    for (int w = 1; w < n_workers; ++w)  // the caller is one, too
+      threads_.emplace_back([this] { serve(); });
+  }
+  ~ThreadPool() override {
+    {
+      std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    has_work_.notify_all();
+  }
   int n_workers() const override { return n_workers_; }
   void parallel_for(int64_t n_tasks, const std::function<void(int64_t)>& task) override {
-    std::atomic<int64_t> next{0};
-    std::mutex mutex;
-    std::exception_ptr first;
-    auto work = [&] {
-      for (int64_t i; (i = next.fetch_add(1)) < n_tasks;) {
-        try {
-          task(i);
-        } catch (...) {
-          std::lock_guard lock(mutex);
-          if (!first) first = std::current_exception();
-        }
-      }
-    };
-    {
-      std::vector<std::jthread> threads;
-      for (int w = 1; w < n_workers_ && w < n_tasks; ++w)
-        threads.emplace_back(work);
-      work();
+    Call call{.task = task, .n_tasks = n_tasks};
+    std::unique_lock lock(mutex_);
+    if (n_tasks > 1) {
+      calls_.push_back(&call);
+      has_work_.notify_all();
     }
-    if (first) std::rethrow_exception(first);
+    run_tasks(call, lock);
+    std::erase(calls_, &call);
+    has_ended_.wait(lock, [&] { return call.n_running == 0; });
+    if (call.first) std::rethrow_exception(call.first);
   }
 
  private:
+  /** A call of parallel_for. The mutex guards it. */
+  struct Call {
+    const std::function<void(int64_t)>& task;
+    int64_t n_tasks = 0;
+    int64_t next = 0;  ///< the first task that nobody has taken
+    int n_running = 0;
+    std::exception_ptr first = nullptr;
+  };
+
+  /** Runs tasks that nobody has taken until there are none. */
+  void run_tasks(Call& call, std::unique_lock<std::mutex>& lock) {
+    while (call.next < call.n_tasks) {
+      const int64_t i = call.next++;
+      ++call.n_running;
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        call.task(i);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      if (!call.first) call.first = thrown;
+      if (--call.n_running == 0) has_ended_.notify_all();
+    }
+  }
+  void serve() {
+    std::unique_lock lock(mutex_);
+    const auto open_call = [this] {
+      return std::ranges::find_if(calls_, [](const Call* one) { return one->next < one->n_tasks; });
+    };
+    for (;;) {
+      has_work_.wait(lock, [&] { return ends_ || open_call() != calls_.end(); });
+      if (ends_) return;
+      run_tasks(**open_call(), lock);
+    }
+  }
+
   int n_workers_;
+  std::mutex mutex_;
+  std::condition_variable has_work_, has_ended_;
+  std::vector<Call*> calls_;  ///< those whose tasks threads may take
+  bool ends_ = false;
+  std::vector<std::jthread> threads_;  // last: they end before what they use
 };
 
 }  // namespace

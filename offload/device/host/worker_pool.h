@@ -1,7 +1,8 @@
 #pragma once
 // The CPU workers that update parameters. oneTBB's arenas, one on each NUMA node that the process
-// may use, or plain threads where a thread sanitizer must see every lock (oneTBB is not
-// instrumented). parallel_for returns when all tasks have run and rethrows the first throw.
+// may use, or plain threads where they must run beside oneTBB's, or where a thread sanitizer must
+// see every lock (oneTBB is not instrumented). parallel_for returns when all tasks have run and
+// rethrows the first throw.
 
 #include <cstdint>
 #include <functional>

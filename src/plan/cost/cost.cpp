@@ -91,12 +91,13 @@ CostModel::CostModel(const MachineProfile& machine,
     const double workers = std::max(1, rate.n_threads);
     const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
     // A copy reads and writes each byte. Fewer threads than were measured have their part.
-    const int n_copying = ring_threads(
+    n_ring_threads_ = ring_threads(
         machine.host.n_threads > 0 ? machine.host.n_threads : machine.host.adamw.back().n_threads);
-    const double part = std::min(1.0, n_copying / workers);
+    const double part = std::min(1.0, n_ring_threads_ / workers);
     ring_bytes_per_s_ = std::max(ring_bytes_per_s_, rate.alone * part * kAdamwTraffic_bytes / 2);
     if (rate.alone * share > adamw_alone_) {
       adamw_alone_ = rate.alone * share;
+      n_adamw_threads_ = std::max(1.0, workers * share);
       adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
     }
   }
@@ -197,18 +198,19 @@ double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
   return kCopyStart_s + size / copy_rate(machine_.gpu->copies, copy_sizes_, to_gpu, size);
 }
 
-/** The host's copy of a chunk goes on beside the link's of another one: the slower of the two takes
- * its time for each, the other one for one. */
+/** The threads' copies go on beside the link's: the slower of the two takes its time for all, the
+ * other one for a chunk. */
 double CostModel::ring_seconds(bool to_gpu, int64_t n_bytes) const {
   if (n_bytes <= 0) return 0;
-  const int64_t n_chunks = (n_bytes + ring_slot_bytes_ - 1) / ring_slot_bytes_;
-  const int64_t chunk_bytes = n_bytes / n_chunks;
+  const int64_t chunk_bytes = ring_chunk_bytes(n_bytes, ring_slot_bytes_);
+  const auto n_chunks = static_cast<double>((n_bytes + chunk_bytes - 1) / chunk_bytes);
+  const double n_threads = n_chunks > 1 ? n_ring_threads_ : 1;
   const double link_s = copy_seconds(to_gpu, chunk_bytes);
-  const double host_s =
-      kRingChunk_s +
-      (ring_bytes_per_s_ > 0 ? static_cast<double>(chunk_bytes) / ring_bytes_per_s_ : 0);
-  return kRingAction_s + link_s + host_s +
-         static_cast<double>(n_chunks - 1) * std::max(link_s, host_s);
+  double thread_s = kRingChunk_s;  // a chunk of one of the threads
+  if (ring_bytes_per_s_ > 0)
+    thread_s += static_cast<double>(chunk_bytes) / (ring_bytes_per_s_ / n_ring_threads_);
+  return kRingAction_s +
+         std::max(n_chunks * link_s + thread_s, n_chunks / n_threads * thread_s + link_s);
 }
 
 double CostModel::move_seconds(const Action& action, int64_t ring_bytes) const {
@@ -333,19 +335,25 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
         const bool other = to_gpu ? beside.d2h : beside.h2d;
         // Measured with copies both ways; one way alone lies about half between.
         speed = std::min(speed, other ? shared : (1 + shared) / 2);
+        if (beside.ring) speed = std::min(speed, update_share(other ? 2 : 1));
       }
       return speed;
     }
     case QueueId::host: {
       const double taken = 1 - ratio(adamw_beside_, adamw_alone_);
-      return beside.h2d && beside.d2h ? 1 - taken
-             : beside.h2d             ? 1 - kTakenByH2d * taken
-             : beside.d2h             ? 1 - kTakenByD2h * taken
-                                      : 1;
+      const double left = beside.h2d && beside.d2h ? 1 - taken
+                          : beside.h2d             ? 1 - kTakenByH2d * taken
+                          : beside.d2h             ? 1 - kTakenByD2h * taken
+                                                   : 1;
+      return beside.ring ? std::min(left, update_share(beside.h2d + beside.d2h)) : left;
     }
     default:
       return 1;
   }
+}
+
+double CostModel::update_share(int n_directions) const {
+  return n_adamw_threads_ / (n_adamw_threads_ + n_directions * n_ring_threads_);
 }
 
 double CostModel::passes_seconds(int64_t n_micro, std::optional<Activations> most) const {

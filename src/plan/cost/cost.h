@@ -45,6 +45,7 @@ class CostModel {
   struct Beside {
     bool h2d = false, d2h = false, host = false;
     bool nvme_read = false, nvme_write = false;
+    bool ring = false;  ///< copies go through the ring of pinned slots
   };
   double speed(QueueId queue, const Beside& beside) const;
 
@@ -84,6 +85,9 @@ class CostModel {
   Pass pass(const Action& action, double replayed) const;
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
   double ring_seconds(bool to_gpu, int64_t n_bytes) const;
+  /** The share of an update's speed, and of the ring's, that is left while the ring copies in so
+   * many directions: both have threads that want the same cores and the same memory. */
+  double update_share(int n_directions) const;
   double move_seconds(const Action& action, int64_t ring_bytes) const;
   double drive_seconds(const Action& action) const;
   /** Arithmetic that reads and writes so many bytes, where the action's queue works. */
@@ -101,6 +105,8 @@ class CostModel {
   double adamw_alone_ = 0, adamw_beside_ = 0;     ///< parameters per second, with all threads
   double ring_bytes_per_s_ = 0;  ///< of the threads that fill a ring or empty it; 0: not known
   int64_t ring_slot_bytes_ = 0;
+  int n_ring_threads_ = 1;  ///< of one direction
+  double n_adamw_threads_ = 1;
 };
 
 }  // namespace ferry

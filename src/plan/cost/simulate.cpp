@@ -116,6 +116,8 @@ class Simulator {
         queues_[queue_of(i)].push_back({step, i});
     ended_.assign(kSteps, std::vector<double>(list.size(), kNever));
     began_ = ended_;
+    const ByteRange& copied = layout.copied_on_host;
+    const bool has_ring = end_of_pinned < copied.offset + copied.n_bytes;
     for (size_t beside = 0; beside < speeds_.size(); ++beside)
       for (size_t q = 0; q < kQueues; ++q)
         speeds_[beside][q] =
@@ -124,7 +126,8 @@ class Simulator {
                                                           .d2h = (beside & 2) > 0,
                                                           .host = (beside & 4) > 0,
                                                           .nvme_read = (beside & 8) > 0,
-                                                          .nvme_write = (beside & 16) > 0});
+                                                          .nvme_write = (beside & 16) > 0,
+                                                          .ring = has_ring});
   }
 
   void run() {

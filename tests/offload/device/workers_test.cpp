@@ -10,7 +10,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "offload/device/host/cpu_math.h"
@@ -69,6 +72,19 @@ TEST_P(Pools, RethrowWhatATaskThrows) {
     pool->parallel_for(9, [&](int64_t) { ++n; });
     EXPECT_EQ(n, 9);
   }
+}
+
+TEST(ThreadPool, HasTheSameThreadsInEachCall) {
+  auto pool = make_thread_pool(3);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  for (int round = 0; round < 200; ++round)
+    pool->parallel_for(3, [&](int64_t) {
+      std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+    });
+  EXPECT_LE(threads.size(), 3u);
+  EXPECT_TRUE(threads.contains(std::this_thread::get_id()));
 }
 
 TEST_P(Pools, ServeTwoThreadsAtOnce) {
