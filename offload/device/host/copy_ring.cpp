@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "offload/step/place.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
