@@ -21,6 +21,10 @@ constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
 /** The wake-up of the thread that fills or empties a ring for an action, and of its helpers for a
  * chunk: assumed. */
 constexpr double kRingAction_s = 50e-6, kRingChunk_s = 15e-6;
+/** Traffic of host memory for each byte that a thread copies between a slot and other memory: read,
+ * fetched to be written, written (H100, 16 cores, 4 threads each way: 20 GB/s both ways at once).
+ */
+constexpr double kRingTraffic_bytes = 3;
 /** Updates lose speed beside copies both ways. These are the shares of that loss beside copies to
  * the GPU alone and beside copies from it alone: DMA writes cost the memory more than reads (H200,
  * 16 cores: 4,471 M parameters/s alone, 3,870 and 3,337 beside one way, 3,071 beside both). */
@@ -85,16 +89,15 @@ CostModel::CostModel(const MachineProfile& machine,
   FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
   if (gpu) copy_sizes_ = sizes_of(machine.gpu->copies);
   ring_slot_bytes_ = ring_size(shape.pinned_bytes_max).slot_bytes;
+  const int n_threads = machine.host.n_threads;
+  if (!machine.host.adamw.empty())
+    n_ring_threads_ = ring_threads(n_threads > 0 ? n_threads : machine.host.adamw.back().n_threads);
+  ring_bytes_per_s_ = host_traffic(n_ring_threads_) / kRingTraffic_bytes;
   for (const AdamwRate& rate : machine.host.adamw) {
     // The thread that submits the GPU's work has a core of its own; the profile's workers had all
     // cores.
     const double workers = std::max(1, rate.n_threads);
     const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
-    // A copy reads and writes each byte. Fewer threads than were measured have their part.
-    n_ring_threads_ = ring_threads(
-        machine.host.n_threads > 0 ? machine.host.n_threads : machine.host.adamw.back().n_threads);
-    const double part = std::min(1.0, n_ring_threads_ / workers);
-    ring_bytes_per_s_ = std::max(ring_bytes_per_s_, rate.alone * part * kAdamwTraffic_bytes / 2);
     if (rate.alone * share > adamw_alone_) {
       adamw_alone_ = rate.alone * share;
       n_adamw_threads_ = std::max(1.0, workers * share);
@@ -202,8 +205,10 @@ double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
  * other one for a chunk. */
 double CostModel::ring_seconds(bool to_gpu, int64_t n_bytes) const {
   if (n_bytes <= 0) return 0;
-  const int64_t chunk_bytes = ring_chunk_bytes(n_bytes, ring_slot_bytes_);
-  const auto n_chunks = static_cast<double>((n_bytes + chunk_bytes - 1) / chunk_bytes);
+  const int64_t chunk_bytes_max = ring_chunk_bytes(n_bytes, ring_slot_bytes_);
+  const int64_t n_all = (n_bytes + chunk_bytes_max - 1) / chunk_bytes_max;
+  const int64_t chunk_bytes = n_bytes / n_all;  // the last one is smaller than the others
+  const auto n_chunks = static_cast<double>(n_all);
   const double n_threads = n_chunks > 1 ? n_ring_threads_ : 1;
   const double link_s = copy_seconds(to_gpu, chunk_bytes);
   double thread_s = kRingChunk_s;  // a chunk of one of the threads
@@ -335,9 +340,12 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
         const bool other = to_gpu ? beside.d2h : beside.h2d;
         // Measured with copies both ways; one way alone lies about half between.
         speed = std::min(speed, other ? shared : (1 + shared) / 2);
-        if (beside.ring) speed = std::min(speed, update_share(other ? 2 : 1));
       }
-      return speed;
+      if (!beside.ring) return speed;
+      const double n_others = ((to_gpu ? beside.d2h : beside.h2d) ? n_ring_threads_ : 0) +
+                              (beside.host ? n_adamw_threads_ : 0);
+      const double threads = ring_bytes_per_s_ * share_beside_ring(n_ring_threads_, n_others);
+      return ratio(std::min(alone * speed, threads), std::min(alone, ring_bytes_per_s_));
     }
     case QueueId::host: {
       const double taken = 1 - ratio(adamw_beside_, adamw_alone_);
@@ -345,15 +353,32 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
                           : beside.h2d             ? 1 - kTakenByH2d * taken
                           : beside.d2h             ? 1 - kTakenByD2h * taken
                                                    : 1;
-      return beside.ring ? std::min(left, update_share(beside.h2d + beside.d2h)) : left;
+      return beside.ring
+                 ? std::min(left, share_beside_ring(n_adamw_threads_,
+                                                    n_ring_threads_ * (beside.h2d + beside.d2h)))
+                 : left;
     }
     default:
       return 1;
   }
 }
 
-double CostModel::update_share(int n_directions) const {
-  return n_adamw_threads_ / (n_adamw_threads_ + n_directions * n_ring_threads_);
+double CostModel::host_traffic(double n_threads) const {
+  double n_before = 0, before = 0;
+  for (const AdamwRate& rate : machine_.host.adamw) {
+    const double n = rate.n_threads, traffic = rate.alone * kAdamwTraffic_bytes;
+    if (n_threads <= n)
+      return before + (traffic - before) * (n_threads - n_before) / std::max(1.0, n - n_before);
+    n_before = n;
+    before = traffic;
+  }
+  return before;  // more threads get no more
+}
+
+double CostModel::share_beside_ring(double n_threads, double n_others) const {
+  const double alone = host_traffic(n_threads);
+  const double n_all = n_threads + n_others;
+  return alone > 0 ? host_traffic(n_all) * n_threads / n_all / alone : 1;
 }
 
 double CostModel::passes_seconds(int64_t n_micro, std::optional<Activations> most) const {

@@ -85,9 +85,11 @@ class CostModel {
   Pass pass(const Action& action, double replayed) const;
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
   double ring_seconds(bool to_gpu, int64_t n_bytes) const;
-  /** The share of an update's speed, and of the ring's, that is left while the ring copies in so
-   * many directions: both have threads that want the same cores and the same memory. */
-  double update_share(int n_directions) const;
+  /** Traffic of host memory in bytes a second, of so many threads that do nothing else. */
+  double host_traffic(double n_threads) const;
+  /** The share of their speed that is left to so many threads beside others with as much traffic
+   * each: an update and the ring's copies want the same memory. */
+  double share_beside_ring(double n_threads, double n_others) const;
   double move_seconds(const Action& action, int64_t ring_bytes) const;
   double drive_seconds(const Action& action) const;
   /** Arithmetic that reads and writes so many bytes, where the action's queue works. */

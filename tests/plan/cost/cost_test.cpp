@@ -106,8 +106,11 @@ TEST(CostModel, WhatIsNotPinnedTakesTheSlowerOfTheHostsCopyAndTheLinks) {
       const double bytes = static_cast<double>(n_bytes);
       EXPECT_NEAR(direct_s, bytes / link, 1e-5);
       // The other one of the two copies takes its time for one chunk; starts take 20 us each.
-      const double slower = std::min(link, 17.5e9), faster = std::max(link, 17.5e9);
-      const double chunks = std::ceil(bytes / (4 << 20)), chunk = bytes / chunks;
+      // Two of eight threads copy: a quarter of 5e9 * 28 bytes a second, three for each byte.
+      constexpr double kThreads = 35e9 / 3;
+      const double slower = std::min(link, kThreads);
+      const double faster = link < kThreads ? kThreads / 2 : link;  // a chunk has one thread
+      const double chunks = std::ceil(bytes / (2 << 20)), chunk = bytes / chunks;
       EXPECT_NEAR(ring_s, bytes / slower + chunk / faster, 1e-4 + chunks * 2e-5);
       EXPECT_GT(ring_s, bytes / slower + chunk / faster);
       // Half of it pinned.
@@ -115,6 +118,21 @@ TEST(CostModel, WhatIsNotPinnedTakesTheSlowerOfTheHostsCopyAndTheLinks) {
                   1e-4 + chunk / slower);
     }
   }
+}
+
+TEST(CostModel, UpdatesAndTheRingShareTheMemory) {
+  const ModelTable model = bert(1024, 4);
+  const MachineProfile machine = even_machine({.copy_bytes_per_s = 50e9});
+  Plan plan = all_on_host(model, machine, true);
+  plan.shape.pinned_bytes_max = 512 * kMiB;
+  const CostModel cost(machine, true, model, plan.shape, plan.largest);
+  // Seven threads update and two copy, with a memory that eight threads saturate.
+  const CostModel::Beside update = {.host = true, .ring = true}, copy = {.h2d = true, .ring = true};
+  EXPECT_NEAR(cost.speed(QueueId::h2d, update), 8.0 / 9, 1e-9);
+  EXPECT_NEAR(cost.speed(QueueId::host, copy), 8.0 / 9, 1e-9);
+  EXPECT_NEAR(cost.speed(QueueId::d2h, {.h2d = true, .host = true, .ring = true}), 8.0 / 11, 1e-9);
+  EXPECT_EQ(cost.speed(QueueId::d2h, {.h2d = true, .ring = true}), 1) << "four of eight threads";
+  EXPECT_EQ(cost.speed(QueueId::host, {.h2d = true}), 1) << "what is pinned takes no thread";
 }
 
 TEST(CostModel, ADriveReadsAndWritesAtItsRatesAndSlowerAtOnce) {

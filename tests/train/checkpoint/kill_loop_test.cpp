@@ -177,7 +177,8 @@ class KillLoop : public RunTest {
     for (std::string line; std::getline(lines, line);) {
       auto json = nlohmann::json::parse(line);
       if (json.contains("save_seconds")) continue;  // written when the disk was done
-      for (const char* key : {"time", "step_ms", "train_tokens_per_second", "host_bytes"})
+      for (const char* key :
+           {"time", "step_ms", "train_tokens_per_second", "host_bytes", "host_bytes_pinned"})
         json.erase(key);
       rows.push_back(json.dump());
     }
