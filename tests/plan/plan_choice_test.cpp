@@ -138,7 +138,7 @@ TEST_F(PlanChoosing, TakesThePlanThatWasTimedFastest) {
   EXPECT_NEAR(choice.plan.predicted->step_s, fastest_s, 1e-9);
 }
 
-/** The app reads it out of what a run says before it has a directory. */
+/** The app reads the progress of a run that has no directory yet in the lines that the run says. */
 TEST_F(PlanChoosing, SaysHowFarItIs) {
   std::string said = "ferry: reading texts\n";
   EXPECT_FALSE(find_choosing_progress(said));

@@ -37,7 +37,7 @@ class Launcher : public QObject {
   pid_t pid_of(const std::filesystem::path& run) const;
   /** The process lives and was started for this run, by whichever app. */
   static bool is_start_of(pid_t pid, const std::filesystem::path& run);
-  /** What a run that starts does, where it says so and that takes long: it times plans. */
+  /** Says that a starting run times plans, and how far it is; empty where the run does not. */
   QString doing(const std::filesystem::path& run) const;
   /** Runs that are starting. */
   std::vector<std::filesystem::path> starting() const;

@@ -60,8 +60,8 @@ void expect_few_keys(const JsonReader& object) {
     object.fail(fmt::format("has {} keys, expected at most {}", n, kKeys_max), kHint);
 }
 
-/** Refuses what is too large before anything of the file is copied. By value: a key that is looked
- * at here is not yet read. */
+/** Refuses a configuration of absurd size before anything of it is copied. `whole` is a copy, so
+ * that the keys which are looked at here still count as unread. */
 void check_sizes(JsonReader whole) {
   expect_few_keys(whole);
   if (const auto text = whole.find(kTextKey)) expect_few_keys(*text);
@@ -86,7 +86,7 @@ HfConfig HfConfig::parse(std::string text, std::string origin) {
   try {
     fields = read(kHintOfValues);
   } catch (const Error&) {
-    // What is no configuration at all has another remedy than a value that is wrong.
+    // A file that is no configuration at all has another remedy than a wrong value.
     read(kHint);
     throw;
   }

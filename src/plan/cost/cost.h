@@ -50,7 +50,7 @@ class CostModel {
   double speed(QueueId queue, const Beside& beside) const;
 
   /** The time of a step's passes if nothing ever waits and no block recomputes more activations
-   * than with `most`, or with its own where there is none. No step is faster. */
+   * than with `most`; without `most`, as the block's choice says. No step is faster. */
   double passes_seconds(int64_t n_micro, std::optional<Activations> most = {}) const;
 
   /** The time of copying so many bytes to the GPU at the link's best rate. */

@@ -175,7 +175,7 @@ std::optional<MachineProfile> load_machine_profile();
  * end of storing, so what `make` reads of the stored profile and adds to loses nothing. Where the
  * file system has no locks, the later of two that store at the same moment wins. Throws
  * Error(machine) where there is no home or nothing can be written, and what `make` throws. `make`
- * must not store a profile itself: it would wait for its own lock. */
+ * must not store a profile: it would wait for the lock that is held while it runs. */
 void change_machine_profile(const std::function<std::optional<MachineProfile>()>& make);
 /** Stores this one, whatever was stored. */
 void store_machine_profile(const MachineProfile& profile);

@@ -309,8 +309,7 @@ class Searcher {
   double enough_seconds(const Plan& than) const {
     return near_share_ ? near_seconds(than) : faster_than_seconds(than);
   }
-  /** Of the plans that were found near the fastest, the fastest of each candidate, in this order.
-   */
+  /** The fastest plan of each candidate, if it is near the fastest of all; the fastest first. */
   std::vector<Found> near_plans() const {
     std::vector<Found> all = near_, plans;
     std::ranges::stable_sort(all, {}, [](const Found& one) { return one.plan.predicted->step_s; });

@@ -1,7 +1,7 @@
 #pragma once
-// `ferry train --json`: a line of JSON on standard output for each event of a training: choosing
-// (each plan that is timed), start, plan, promise, progress (each step), evaluation, checkpoint,
-// end. Without --json nothing is told.
+// `ferry train --json` writes a line of JSON on standard output for each event of a training. The
+// events are choosing (each plan that is timed), start, plan, promise, progress (each step),
+// evaluation, checkpoint and end. Without --json nothing is told.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>

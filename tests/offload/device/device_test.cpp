@@ -106,7 +106,7 @@ TEST_P(Devices, CopiesFollowTheEventsBetweenQueues) {
 
 TEST_P(Devices, CopiesOfWhatIsNotPinnedFollowThemToo) {
   constexpr int64_t kAll = kBytes + 3000;  // no whole number of chunks
-  // Slots of 2 and of 16 KiB, and the end of what is pinned within one copy or the other.
+  // Slots have 2, 16 and 37.5 KiB. The pinned part ends within the first copy or the second one.
   for (const int64_t pinned_bytes_max : {64 * kKiB, 512 * kKiB, 1200 * kKiB}) {
     auto device =
         make_device(GetParam(), *pool_, {.seed = 7, .pinned_bytes_max = pinned_bytes_max});

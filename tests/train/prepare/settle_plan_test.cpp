@@ -118,7 +118,7 @@ TEST_F(SettledPlan, IsTheFastestOfThoseThatWereTimedAndIsRemembered) {
   EXPECT_NE(outcome.err.find("choosing the plan (1 of at most "), std::string::npos);
   EXPECT_NE(outcome.err.find("the plan is chosen: "), std::string::npos);
   EXPECT_NE(text_of(root_ / "a/train.log").find("not taken: "), std::string::npos);
-  // The run's own steps, and its end, changed nothing of what was timed before it.
+  // The steps and the end of the run changed no time that was learnt before the run.
   ASSERT_EQ(profile()["learnt"].size(), tried.size());
   for (size_t i = 0; i < tried.size(); ++i) {
     const double step_s = tried[i]["step_seconds"];
