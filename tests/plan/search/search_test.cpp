@@ -100,7 +100,7 @@ TEST(Search, NoForcedChoiceIsFaster) {
         for (const Activations activations :
              {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
           for (const Place layer_inputs : {Place::device, Place::host})
-            for (const int n_slots : {2, 4})
+            for (const int n_slots : {2, 3, 4})
               for (const bool all_on_host : {false, true}) {
                 PlanRequest forced = request;
                 forced.activations = activations;
