@@ -523,6 +523,11 @@ int64_t pinned_end(const Layout& layout, int64_t pinned_bytes_max) {
   return std::clamp(begin + room / kPinnedPage_bytes * kPinnedPage_bytes, copied.offset, end);
 }
 
+bool needs_ring(const Layout& layout, int64_t pinned_bytes_max) {
+  const ByteRange& copied = layout.copied_on_host;
+  return pinned_end(layout, pinned_bytes_max) < copied.offset + copied.n_bytes;
+}
+
 int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned_end) {
   int64_t n_bytes = 0;
   if (!is_move(action.verb)) return n_bytes;

@@ -125,6 +125,8 @@ Layout make_layout(const StepShape& shape);
 /** The offset in the host's reservation where its pinned part ends, if at most `pinned_bytes_max`
  * are pinned. Copies of the bytes from there to the end of copied_on_host go through the ring. */
 int64_t pinned_end(const Layout& layout, int64_t pinned_bytes_max);
+/** True where some of these bytes are not pinned. */
+bool needs_ring(const Layout& layout, int64_t pinned_bytes_max);
 /** The bytes of a move that go through the ring. */
 int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned_end);
 

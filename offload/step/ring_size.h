@@ -21,16 +21,17 @@ inline constexpr int64_t kPinnedPage_bytes = 4096;
 
 /** The ring's size where at most so many bytes are pinned in all: half of them at most. */
 constexpr RingSize ring_size(int64_t pinned_bytes_max) {
-  // A copy of 2 MiB takes 40 us at 50 GB/s: long beside what it takes to start a copy.
-  constexpr int64_t kSlot_bytes_max = 2 << 20, kSlots = 2 * kRingSlots, kAlignment_bytes = 512;
-  const int64_t share = pinned_bytes_max / (2 * kSlots) / kAlignment_bytes * kAlignment_bytes;
-  const int64_t slot_bytes = std::clamp(share, kAlignment_bytes, kSlot_bytes_max);
+  // A copy of 2 MiB takes 40 us at 50 GB/s, much longer than its start.
+  constexpr int64_t kSlot_bytes_max = 2 * kMiB, kSlots = 2 * kRingSlots;
+  const int64_t share =
+      pinned_bytes_max / (2 * kSlots) / kTensorAlignment_bytes * kTensorAlignment_bytes;
+  const int64_t slot_bytes = std::clamp(share, kTensorAlignment_bytes, kSlot_bytes_max);
   return {slot_bytes, kSlots * slot_bytes};
 }
 
 /** Bytes of a chunk of a copy: a small copy is cut so that every slot has a part. */
 constexpr int64_t ring_chunk_bytes(int64_t n_bytes, int64_t slot_bytes) {
-  constexpr int64_t kChunk_bytes_min = 256 << 10;  // less takes no longer than to wake a thread
+  constexpr int64_t kChunk_bytes_min = 256 * kKiB;  // less takes no longer than to wake a thread
   const int64_t part = (n_bytes + kRingSlots - 1) / kRingSlots;
   return std::min(slot_bytes, std::max(kChunk_bytes_min, round_up(part, kTensorAlignment_bytes)));
 }

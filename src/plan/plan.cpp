@@ -224,9 +224,8 @@ int64_t host_bytes_of(const Plan& plan, bool has_gpu) {
   const auto& bytes = plan.layout.n_bytes;
   const int64_t host_bytes = bytes[static_cast<size_t>(Place::host)];
   if (!has_gpu) return host_bytes + bytes[static_cast<size_t>(Place::device)];
-  const ByteRange& copied = plan.layout.copied_on_host;
   const int64_t pinned_bytes_max = plan.shape.pinned_bytes_max;
-  const bool has_ring = pinned_end(plan.layout, pinned_bytes_max) < copied.offset + copied.n_bytes;
+  const bool has_ring = needs_ring(plan.layout, pinned_bytes_max);
   return host_bytes + (has_ring ? ring_size(pinned_bytes_max).n_bytes : 0);
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <numeric>
 
 #include "offload/step/place.h"
 #include "src/base/bytes.h"
@@ -37,24 +36,20 @@ class CopyRing::Chunks {
   std::atomic<int64_t> next_{0};
 };
 
-void CopyRing::run(int64_t n_bytes,
-                   const std::function<void(Chunks&, std::span<const int>)>& share) {
-  std::array<int, kRingSlots> slots{};
-  std::iota(slots.begin(), slots.end(), 0);
+void CopyRing::run(int64_t n_bytes, const std::function<void(Chunks& chunks, Slots slots)>& share) {
   const int64_t chunk_bytes = ring_chunk_bytes(n_bytes, slot_bytes_);
   Chunks chunks(n_bytes, chunk_bytes);
   const int n = n_bytes <= chunk_bytes ? 1 : std::min(pool_.n_workers(), kRingSlots);
   pool_.parallel_for(n, [&](int64_t thread) {
-    const auto first = static_cast<size_t>(kRingSlots * thread / n);
-    const auto end = static_cast<size_t>(kRingSlots * (thread + 1) / n);
-    share(chunks, std::span(slots).subspan(first, end - first));
+    const auto first = static_cast<int>(kRingSlots * thread / n);
+    const auto end = static_cast<int>(kRingSlots * (thread + 1) / n);
+    share(chunks, {.first = first, .n = end - first});
   });
 }
 
 void CopyRing::to_gpu(void* gpu, const void* host, int64_t n_bytes) {
-  run(n_bytes, [&](Chunks& chunks, std::span<const int> slots) {
-    for (size_t turn = 0;; turn = (turn + 1) % slots.size()) {
-      const int index = slots[turn];
+  run(n_bytes, [&](Chunks& chunks, Slots slots) {
+    for (int index = slots.first;; index = slots.after(index)) {
       link_->await(index);
       const auto [at, n] = chunks.take();
       if (n == 0) return;
@@ -65,22 +60,22 @@ void CopyRing::to_gpu(void* gpu, const void* host, int64_t n_bytes) {
 }
 
 void CopyRing::to_host(void* host, const void* gpu, int64_t n_bytes) {
-  run(n_bytes, [&](Chunks& chunks, std::span<const int> slots) {
-    std::array<ByteRange, kRingSlots> under_way{};
-    const auto start_next = [&](size_t turn) {
-      under_way[turn] = chunks.take();
-      const auto [at, n] = under_way[turn];
+  run(n_bytes, [&](Chunks& chunks, Slots slots) {
+    std::array<ByteRange, kRingSlots> under_way{};  // by slot
+    const auto start_next = [&](int index) {
+      const auto [at, n] = under_way[static_cast<size_t>(index)] = chunks.take();
       if (n == 0) return;
-      link_->await(slots[turn]);
-      link_->start(slots[turn], slot(slots[turn]), static_cast<const std::byte*>(gpu) + at, n);
+      link_->await(index);
+      link_->start(index, slot(index), static_cast<const std::byte*>(gpu) + at, n);
     };
-    for (size_t turn = 0; turn < slots.size(); ++turn)
-      start_next(turn);
-    for (size_t turn = 0; under_way[turn].n_bytes > 0; turn = (turn + 1) % slots.size()) {
-      const auto [at, n] = under_way[turn];
-      link_->await(slots[turn]);
-      std::memcpy(static_cast<std::byte*>(host) + at, slot(slots[turn]), static_cast<size_t>(n));
-      start_next(turn);
+    for (int index = slots.first; index < slots.first + slots.n; ++index)
+      start_next(index);
+    for (int index = slots.first;; index = slots.after(index)) {
+      const auto [at, n] = under_way[static_cast<size_t>(index)];
+      if (n == 0) return;
+      link_->await(index);
+      std::memcpy(static_cast<std::byte*>(host) + at, slot(index), static_cast<size_t>(n));
+      start_next(index);
     }
   });
 }

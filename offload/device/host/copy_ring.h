@@ -45,9 +45,13 @@ class CopyRing {
   std::byte* slot(int index) { return memory_.data() + index * slot_bytes_; }
   /** The next chunk of a copy that no thread has taken. */
   class Chunks;
-  /** Runs a thread's share of a copy for each thread. */
-  void run(int64_t n_bytes,
-           const std::function<void(Chunks& chunks, std::span<const int> slots)>& share);
+  /** The slots of one thread. */
+  struct Slots {
+    int first = 0, n = 0;
+    int after(int index) const { return first + (index - first + 1) % n; }
+  };
+  /** Runs `share` once for each thread. */
+  void run(int64_t n_bytes, const std::function<void(Chunks& chunks, Slots slots)>& share);
 
   std::span<std::byte> memory_;
   int64_t slot_bytes_;

@@ -333,17 +333,15 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
       const bool to_gpu = queue == QueueId::h2d;
       const double alone = to_gpu ? copies.h2d : copies.d2h;
       const double both = to_gpu ? copies.h2d_beside_d2h : copies.d2h_beside_h2d;
-      double speed =
-          to_gpu ? (beside.d2h ? ratio(both, alone) : 1) : (beside.h2d ? ratio(both, alone) : 1);
+      const bool other = to_gpu ? beside.d2h : beside.h2d;
+      double speed = other ? ratio(both, alone) : 1;
       if (beside.host && widest) {
         const double shared = ratio(to_gpu ? widest->h2d_beside : widest->d2h_beside, alone);
-        const bool other = to_gpu ? beside.d2h : beside.h2d;
         // Measured with copies both ways; one way alone lies about half between.
         speed = std::min(speed, other ? shared : (1 + shared) / 2);
       }
       if (!beside.ring) return speed;
-      const double n_others = ((to_gpu ? beside.d2h : beside.h2d) ? n_ring_threads_ : 0) +
-                              (beside.host ? n_adamw_threads_ : 0);
+      const double n_others = (other ? n_ring_threads_ : 0) + (beside.host ? n_adamw_threads_ : 0);
       const double threads = ring_bytes_per_s_ * share_beside_ring(n_ring_threads_, n_others);
       return ratio(std::min(alone * speed, threads), std::min(alone, ring_bytes_per_s_));
     }

@@ -21,9 +21,9 @@ constexpr double kPendingLaunches = 1024;
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
-/** The passes that are one CUDA graph: of a block and a micro-batch, and of what they read and
- * write (src/engine/cuda/block_graphs.h). A forward that is done again for a backward is the graph
- * of the first one, where both save in the same place. */
+/** Passes with the same key are one CUDA graph. The key names a block, a micro-batch and the
+ * regions that a pass reads and writes (src/engine/cuda/block_graphs.h). A forward that is done
+ * again for a backward is the graph of the first one, where both save in the same place. */
 using GraphKey = std::vector<int>;
 GraphKey graph_key_of(const Action& action) {
   GraphKey key = {action.verb == Verb::backward, action.block, action.micro};
@@ -116,8 +116,7 @@ class Simulator {
         queues_[queue_of(i)].push_back({step, i});
     ended_.assign(kSteps, std::vector<double>(list.size(), kNever));
     began_ = ended_;
-    const ByteRange& copied = layout.copied_on_host;
-    const bool has_ring = end_of_pinned < copied.offset + copied.n_bytes;
+    const bool has_ring = needs_ring(layout, shape.pinned_bytes_max);
     for (size_t beside = 0; beside < speeds_.size(); ++beside)
       for (size_t q = 0; q < kQueues; ++q)
         speeds_[beside][q] =
