@@ -110,35 +110,52 @@ void choose(StepShape& shape, const ModelTable& model, const Choice& choice) {
   }
 }
 
-int64_t loaded_kernels_bytes(const ModelTable& model, const KernelMemory& measured) {
+int64_t n_graphs_of(const ModelTable& model,
+                    const Plan& plan,
+                    std::span<const int64_t> token_sizes) {
+  int64_t n = 0;
+  for (const int64_t tokens : token_sizes) {
+    BatchShape batch = plan.typical;
+    batch.tokens = tokens;
+    for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b)
+      for (const bool backward : {false, true})
+        n += runs_as_graph(model, b, batch, backward) ? plan.n_micro : 0;
+  }
+  return std::min<int64_t>(n, kBlockGraphs_max);
+}
+
+int64_t n_graphs_max(const ModelTable& model) {
+  return model.attention == AttentionBackend::flash ? kBlockGraphs_max : 0;
+}
+
+int64_t loaded_kernels_bytes(const ModelTable& model,
+                             const KernelMemory& measured,
+                             int64_t n_graphs) {
   // On an H200, where 13 G parameters had rows of 10 KiB, whose norms spill 248 bytes a thread in
   // their backward.
   constexpr KernelMemory kH200 = {.loaded_bytes = 134 * kMiB,
                                   .wide_heads_bytes = 84 * kMiB,
                                   .wide_rows_bytes = 176 * kMiB,
                                   .graph_bytes = 136 * kKiB};
-  // Models of other sizes choose other products of cuBLAS: 134 to 142 MiB on the H200.
-  constexpr int64_t kOtherProducts_bytes = 8 * kMiB;
+  // Models of other sizes choose other products of cuBLAS: 134 to 142 MiB on the H200. A measured
+  // figure is the most of several placements, which no other size was seen to exceed.
+  const int64_t other_products_bytes = measured.loaded_bytes > 0 ? 0 : 8 * kMiB;
   const auto bytes_of = [&](int64_t KernelMemory::*figure) {
     return measured.*figure > 0 ? measured.*figure : kH200.*figure;
   };
   const int64_t head_width = model.head_width;
-  const bool has_graphs = model.attention == AttentionBackend::flash;
   const bool has_wide_rows =
       model.width * static_cast<int64_t>(size_of(model.compute)) > kWideRow_bytes;
   const KernelMemory& spills = measured.has_seen_spills() ? measured : kH200;
   const int64_t spilled = std::max(head_width > 64 ? spills.wide_heads_bytes : 0,
                                    has_wide_rows ? spills.wide_rows_bytes : 0);
-  return bytes_of(&KernelMemory::loaded_bytes) + kOtherProducts_bytes +
-         (has_graphs ? kBlockGraphs_max * bytes_of(&KernelMemory::graph_bytes) : 0) + spilled;
+  return bytes_of(&KernelMemory::loaded_bytes) + other_products_bytes +
+         n_graphs * bytes_of(&KernelMemory::graph_bytes) + spilled;
 }
 
 int64_t n_token_sizes(const ModelTable& model, const Plan& plan) {
   constexpr int64_t kMost = 8, kFewest = 4;
-  int64_t n_graphs = 0;  // graphs of one size
-  for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b)
-    for (bool backward : {false, true})
-      n_graphs += runs_as_graph(model, b, plan.typical, backward) ? plan.n_micro : 0;
+  const int64_t n_graphs = n_graphs_of(model, plan, {{plan.typical.tokens}});
   const int64_t n_kept = kBlockGraphs_max / std::max<int64_t>(1, n_graphs);
   return n_kept < kFewest ? kMost : std::min(n_kept, kMost);
 }

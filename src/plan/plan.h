@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -111,10 +112,21 @@ struct Plan {
   std::string timed;  ///< the day when a step of this plan was timed here; empty: it never was
 };
 
+/** The CUDA graphs that a run keeps: passes of layers, one for each micro-batch of a step and each
+ * of `token_sizes`, the token counts to which its micro-batches are rounded up. */
+int64_t n_graphs_of(const ModelTable& model,
+                    const Plan& plan,
+                    std::span<const int64_t> token_sizes);
+
+/** The most CUDA graphs that any run of the model keeps; 0 where it can have none. */
+int64_t n_graphs_max(const ModelTable& model);
+
 /** The bytes that the driver counts beside the context and the plan once a step has run: kernels of
- * LibTorch, local memory of those that need it, CUDA graphs. What was not measured on the card is
- * assumed to be as on an H200. */
-int64_t loaded_kernels_bytes(const ModelTable& model, const KernelMemory& measured);
+ * LibTorch, local memory of those that need it, `n_graphs` CUDA graphs. What was not measured on
+ * the card is assumed to be as on an H200. */
+int64_t loaded_kernels_bytes(const ModelTable& model,
+                             const KernelMemory& measured,
+                             int64_t n_graphs);
 
 /** The most sizes to which micro-batches' token counts are rounded up: as many as can have all
  * their CUDA graphs kept, or 8 where those are too few for the sizes to fit the texts. */

@@ -72,19 +72,23 @@ int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& mac
   return std::min(config.maybe_integer("pinned_memory").value_or(system_max), system_max);
 }
 
-ProcessMemory process_memory_of(const PlanMachine& machine) {
+ProcessMemory process_memory_of(const PlanMachine& machine, int64_t n_graphs) {
   const ProcessMemory measured = measured_process_memory(machine);
   const ProcessMemory assumed = assumed_process_memory(machine.has_gpu);
   // A larger model's products take larger buffers than the small one that is measured.
   constexpr int64_t kLargerModels_bytes = 16 * kMiB;
   return {.at_start_bytes =
               measured.at_start_bytes > 0 ? measured.at_start_bytes : assumed.at_start_bytes,
-          .later_bytes = measured.later_bytes > 0 ? measured.later_bytes + kLargerModels_bytes
-                                                  : assumed.later_bytes};
+          .later_bytes = measured.later_bytes > 0
+                             ? measured.later_bytes + kLargerModels_bytes +
+                                   n_graphs * gpu_of(machine).kernels.graph_host_bytes
+                             : assumed.later_bytes};
 }
 
-int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine) {
-  return loaded_kernels_bytes(model, gpu_of(machine).kernels);
+int64_t loaded_kernels_bytes(const ModelTable& model,
+                             const PlanMachine& machine,
+                             int64_t n_graphs) {
+  return loaded_kernels_bytes(model, gpu_of(machine).kernels, n_graphs);
 }
 
 std::string note_of_other_machine() {
@@ -330,7 +334,8 @@ PlanRequest make_plan_request(const config::Config& config,
   request.has_gpu = machine.has_gpu;
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
-  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine);
+  const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
+  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine, n_graphs);
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
   request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
@@ -358,7 +363,7 @@ PlanRequest make_plan_request(const config::Config& config,
             format_bytes(kernels_bytes)),
         "end what else is on the GPU, or use device = cpu");
   request.gpu_budget_bytes = std::max<int64_t>(0, request.gpu_budget_bytes);
-  const ProcessMemory process = process_memory_of(machine);
+  const ProcessMemory process = process_memory_of(machine, n_graphs);
   request.is_reserve_assumed = !is_reserve_measured(machine);
   request.pinned_bytes_max = pinned_bytes_max_of(config, machine);
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;

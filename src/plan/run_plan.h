@@ -51,9 +51,10 @@ int64_t host_budget_of(const config::Config& config, const PlanMachine& machine)
 /** The most host memory that a run pins: the option's, or what `ferry doctor` saw the system allow.
  * INT64_MAX: no limit is known. */
 int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& machine);
-/** As `ferry doctor` measured them there, else as on the machines that they are known of. */
-ProcessMemory process_memory_of(const PlanMachine& machine);
-int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine);
+/** As `ferry doctor` measured them there, else as on the machines that they are known of.
+ * `n_graphs`: the CUDA graphs of the run. */
+ProcessMemory process_memory_of(const PlanMachine& machine, int64_t n_graphs);
+int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine, int64_t n_graphs);
 
 /** fp32 on a CPU; on a GPU bf16 from sm_80, fp16 below. Throws Error(usage) for bf16 on a card
  * without it. */

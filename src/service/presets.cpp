@@ -85,18 +85,22 @@ std::optional<int64_t> host_memory_bytes(const config::PresetHead& head) {
   return card_of(head).host.memory_bytes;
 }
 
-PresetPlan plan_preset(const PresetFacts& facts, const std::optional<MachineProfile>& own) {
+PresetRequest preset_request(const PresetFacts& facts, const std::optional<MachineProfile>& own) {
   constexpr int64_t kAssumedLabels = 2;  // their bytes are no matter
   const HfConfig hf = shape_of(facts);
   config::Config settings = facts.settings;
   settings.settle();
   take_family_defaults(settings, hf);
-  const PlanMachine machine = machine_for(facts, own);
+  PlanMachine machine = machine_for(facts, own);
   ModelTable model =
       make_model_table(settings, hf, task_kind(facts.task).head, kAssumedLabels, machine);
   apply_param_options(settings, model);
-  const PlanRequest request = make_plan_request(settings, model, machine, /*trains=*/true);
+  PlanRequest request = make_plan_request(settings, model, machine, /*trains=*/true);
+  return {std::move(settings), std::move(machine), std::move(model), std::move(request)};
+}
 
+PresetPlan plan_preset(const PresetFacts& facts, const std::optional<MachineProfile>& own) {
+  const auto [settings, machine, model, request] = preset_request(facts, own);
   PresetPlan result{.has_gpu = request.has_gpu,
                     .train_batch_size = request.train_batch_size,
                     .max_length = request.max_length,

@@ -10,7 +10,8 @@
 
 #include "src/config/config.h"
 #include "src/config/preset.h"
-#include "src/plan/machine/machine_profile.h"
+#include "src/plan/plan.h"
+#include "src/plan/run_plan.h"
 
 namespace ferry::service {
 
@@ -49,6 +50,19 @@ struct PresetPlan {
   };
   std::optional<Time> time;  ///< nullopt: the machine's abilities are not known
 };
+
+/** The question that a preset asks of the planner. */
+struct PresetRequest {
+  config::Config settings;
+  PlanMachine machine;
+  ModelTable model;
+  PlanRequest request;
+};
+
+/** The preset on its card with its host memory; without a card on a CPU with the figures in `own`,
+ * if any. Throws as plan_preset() does. */
+PresetRequest preset_request(const PresetFacts& facts,
+                             const std::optional<MachineProfile>& own = {});
 
 /** Plans the preset for its card and its host memory; without a card for a CPU with the figures in
  * `own`, if any. Throws Error(usage) for a card that is not known or a preset without a model, and

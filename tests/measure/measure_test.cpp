@@ -216,8 +216,11 @@ TEST(MemoryBesidePlans, AGpusKernelsGraphsAndContextAreSeen) {
   EXPECT_LT(gpu.kernels.wide_rows_bytes, 512 * kMiB);
   EXPECT_GT(gpu.kernels.graph_bytes, 0);
   EXPECT_LT(gpu.kernels.graph_bytes, kMiB);
+  EXPECT_GT(gpu.kernels.graph_host_bytes, 0);
+  EXPECT_LT(gpu.kernels.graph_host_bytes, kMiB);
   EXPECT_GE(gpu.process.at_start_bytes, measured.profile.host.process.at_start_bytes);
-  EXPECT_GE(gpu.process.later_bytes, measured.profile.host.process.later_bytes);
+  EXPECT_GT(gpu.process.later_bytes, 16 * kMiB);
+  EXPECT_LT(gpu.process.later_bytes, kGiB);
 }
 
 TEST(Measure, WhatMemoryIsTooShortForIsNamedAndTheRestMeasured) {

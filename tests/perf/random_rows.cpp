@@ -73,10 +73,10 @@ std::function<TextTokens(int64_t, int64_t)> RandomRows::text_tokens() const {
   };
 }
 
-void RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
+std::vector<int64_t> RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
   const StepSplit split = {.train_batch_size = n_rows_, .micro_batch_size = plan.micro_batch_size};
   const Sampler in_order(data_.size(), 0, /*shuffle=*/false);
-  const auto sizes = choose_token_sizes(
+  const std::vector<int64_t> sizes = choose_token_sizes(
       plan.largest.tokens, micro_batch_token_counts(in_order, data_.lengths(), split, n_steps()),
       n_sizes_max);
   steps_.clear();
@@ -94,6 +94,7 @@ void RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
       batch.n_label_items = batch.n_real_seqs;
     }
   }
+  return sizes;
 }
 
 std::vector<HostBatch> RandomRows::step(int64_t n) const {

@@ -27,8 +27,8 @@ class RandomRows {
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens() const;
 
   /** Lays all steps out, and may do so again for another plan; token counts are rounded up to at
-   * most n_sizes_max. */
-  void cut(const Plan& plan, int64_t n_sizes_max);
+   * most n_sizes_max sizes, which it returns. */
+  std::vector<int64_t> cut(const Plan& plan, int64_t n_sizes_max);
   /** Steps come again after the last. */
   std::vector<HostBatch> step(int64_t n) const;
   /** Tokens in a step's rows, their tails not counted. */

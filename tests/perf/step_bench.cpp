@@ -377,12 +377,13 @@ int run(int argc, char** argv) {
   PlanMachine machine = {.has_gpu = cuda};
   if (!args["profile"].empty()) machine.profile = read_profile(args["profile"]);
   request.machine = machine.profile;
-  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine);
+  const int64_t n_graphs_most = cuda ? n_graphs_max(model) : 0;
+  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine, n_graphs_most);
   request.gpu_budget_bytes = cap_bytes > 0 ? cap_bytes - kernels_bytes
                              : gpu_memory_bytes > 0
                                  ? gpu_memory_bytes - context_bytes - kernels_bytes
                                  : INT64_MAX;
-  const ProcessMemory process = process_memory_of(machine);
+  const ProcessMemory process = process_memory_of(machine, n_graphs_most);
   if (host_memory_bytes > 0)
     request.host_budget_bytes = host_memory_bytes - process.at_start_bytes - process.later_bytes;
   if (pinned_memory_bytes > 0) request.pinned_bytes_max = pinned_memory_bytes;
@@ -441,9 +442,14 @@ int run(int argc, char** argv) {
     choice = choose_by_steps(model, request, plan, rows, session_options);
     plan = choice.plan;
   }
-  const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kernels_bytes;
+  const std::vector<int64_t> token_sizes = rows.cut(plan, n_token_sizes(model, plan));
+  const int64_t n_graphs =
+      cuda && session_options.graphs ? n_graphs_of(model, plan, token_sizes) : 0;
+  const ProcessMemory promised_process = process_memory_of(machine, n_graphs);
+  const int64_t promised_gpu_bytes =
+      plan.layout.n_bytes[0] + context_bytes + loaded_kernels_bytes(model, machine, n_graphs);
   const int64_t promised_host_bytes =
-      plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
+      plan.layout.n_bytes[1] + promised_process.at_start_bytes + promised_process.later_bytes;
   nlohmann::ordered_json promise = {
       {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
   const PlannedPinning pinning = pinning_of(plan, request);
@@ -479,8 +485,6 @@ int run(int argc, char** argv) {
                            .run = "step_bench"};
   Session session(model, plan.shape, plan.layout, plan.largest, session_options);
   fill_weights(model, plan.shape, session.segments());
-
-  rows.cut(plan, n_token_sizes(model, plan));
 
   const auto seconds_of = [](Clock::time_point time) {
     return std::chrono::duration<double>(time.time_since_epoch()).count();

@@ -217,7 +217,8 @@ TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
         .train_batch_size = batch,
         .micro_batch_size = batch,
         .has_gpu = true,
-        .gpu_budget_bytes = 11 * kGiB - kContext - loaded_kernels_bytes(model, KernelMemory{}),
+        .gpu_budget_bytes =
+            11 * kGiB - kContext - loaded_kernels_bytes(model, KernelMemory{}, n_graphs_max(model)),
         .host_budget_bytes = kHost - kProcess};
     request.states = simd::StateType::block8;
     request.split_master = true;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -132,7 +133,8 @@ MachineProfile measured_memory() {
   profile.gpu = GpuProfile{.kernels = {.loaded_bytes = 1000 * kMiB,
                                        .wide_heads_bytes = 100 * kMiB,
                                        .wide_rows_bytes = 200 * kMiB,
-                                       .graph_bytes = kMiB},
+                                       .graph_bytes = kMiB,
+                                       .graph_host_bytes = 2 * kMiB},
                            .process = {.at_start_bytes = 3000 * kMiB, .later_bytes = 30 * kMiB}};
   profile.host.process = {.at_start_bytes = 2000 * kMiB, .later_bytes = 20 * kMiB};
   return profile;
@@ -151,11 +153,12 @@ TEST(Reserve, IsWhatWasMeasuredOnTheMachine) {
   };
   const PlanRequest gpu = request_on(machine);
   EXPECT_FALSE(gpu.is_reserve_assumed);
-  const int64_t kernels_bytes = 1008 * kMiB + kBlockGraphs_max * kMiB;
+  const int64_t kernels_bytes = 1000 * kMiB + kBlockGraphs_max * kMiB;
   EXPECT_EQ(gpu.gpu_reserved_bytes, 400 * kMiB + kernels_bytes);
   EXPECT_EQ(gpu.gpu_budget_bytes, 8 * kGiB - 400 * kMiB - kernels_bytes);
-  EXPECT_EQ(gpu.host_reserved_bytes, 3046 * kMiB);
-  EXPECT_EQ(gpu.host_budget_bytes, 16 * kGiB - 3046 * kMiB);
+  const int64_t process_bytes = 3046 * kMiB + kBlockGraphs_max * 2 * kMiB;
+  EXPECT_EQ(gpu.host_reserved_bytes, process_bytes);
+  EXPECT_EQ(gpu.host_budget_bytes, 16 * kGiB - process_bytes);
 
   const PlanRequest cpu = request_on({.profile = measured_memory()});
   EXPECT_FALSE(cpu.is_reserve_assumed);
@@ -196,11 +199,34 @@ TEST(Reserve, IsAssumedWhereAnyOfItIsMissing) {
   EXPECT_TRUE(is_assumed(machine));
 }
 
+TEST(LoadedKernels, CountTheGraphsOfThePlanForEachTokenCount) {
+  const ModelTable model = make_model_table(config_of({}), bert_of(384, 6),
+                                            HeadKind::classification, 2, with_gpu(kHopper));
+  Plan plan;
+  plan.n_micro = 4;
+  plan.typical = {.tokens = 64, .n_seqs_max = 1, .max_length = 64};
+  const int64_t per_size =
+      2 * std::ranges::count(model.blocks, BlockKind::layer, &BlockTable::kind) * plan.n_micro;
+  EXPECT_EQ(n_graphs_of(model, plan, {{64}}), per_size);
+  EXPECT_EQ(n_graphs_of(model, plan, {{32, 64}}), 2 * per_size);
+  EXPECT_EQ(n_graphs_of(model, plan, {{64, 1 << 20}}), per_size);  // large passes are none
+  plan.n_micro = 1000;
+  EXPECT_EQ(n_graphs_of(model, plan, {{64}}), n_graphs_max(model));
+
+  const KernelMemory measured = measured_memory().gpu->kernels;
+  EXPECT_EQ(loaded_kernels_bytes(model, measured, 7) - loaded_kernels_bytes(model, measured, 0),
+            7 * kMiB);
+  PlanMachine machine = with_gpu(kHopper);
+  machine.profile = measured_memory();
+  EXPECT_EQ(process_memory_of(machine, 7).later_bytes - process_memory_of(machine, 0).later_bytes,
+            14 * kMiB);
+}
+
 TEST(LoadedKernels, AreMoreWhereTheySpillAndAsOnAnH200WhereNobodyMeasured) {
   const auto bytes_of = [](int64_t width, int64_t n_heads, const KernelMemory& measured) {
     return loaded_kernels_bytes(make_model_table(config_of({}), bert_of(width, n_heads),
                                                  HeadKind::classification, 2, with_gpu(kHopper)),
-                                measured);
+                                measured, kBlockGraphs_max);
   };
   const KernelMemory measured = measured_memory().gpu->kernels;
   const int64_t plain_bytes = bytes_of(1024, 16, measured);
@@ -213,7 +239,7 @@ TEST(LoadedKernels, AreMoreWhereTheySpillAndAsOnAnH200WhereNobodyMeasured) {
   EXPECT_EQ(bytes_of(1024, 8, unseen), plain_bytes + 84 * kMiB);
   EXPECT_EQ(bytes_of(8192, 64, unseen), plain_bytes + 176 * kMiB);
   EXPECT_EQ(bytes_of(1024, 16, {}), 176 * kMiB);
-  EXPECT_EQ(bytes_of(1024, 16, {.loaded_bytes = 234 * kMiB}), 276 * kMiB);
+  EXPECT_EQ(bytes_of(1024, 16, {.loaded_bytes = 234 * kMiB}), 268 * kMiB);
   EXPECT_EQ(bytes_of(1024, 8, {}), 260 * kMiB);
 }
 

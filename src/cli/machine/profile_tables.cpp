@@ -61,6 +61,7 @@ std::string memory_table(const MachineProfile& profile, const term::Terminal& te
   add("GPU: more with heads wider than 64", gpu.kernels.wide_heads_bytes);
   add("GPU: more with rows of more than 8 KiB", gpu.kernels.wide_rows_bytes);
   add("GPU: a CUDA graph", gpu.kernels.graph_bytes);
+  add("host: a CUDA graph", gpu.kernels.graph_host_bytes);
   return has_row ? table.text(terminal) : std::string();
 }
 

@@ -76,6 +76,7 @@ void visit(Archive& archive, T& kernels) {
   archive.count("wide_heads_bytes", kernels.wide_heads_bytes);
   archive.count("wide_rows_bytes", kernels.wide_rows_bytes);
   archive.count("graph_bytes", kernels.graph_bytes);
+  archive.count("graph_host_bytes", kernels.graph_host_bytes);
 }
 
 template <class Archive, For<ProcessMemory> T>

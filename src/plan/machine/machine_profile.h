@@ -61,7 +61,8 @@ struct KernelMemory {
   /** More than that, for the local memory of kernels that spill: attention with heads of 128, norms
    * of rows of more than kWideRow_bytes. The driver keeps the larger one. */
   int64_t wide_heads_bytes = 0, wide_rows_bytes = 0;
-  int64_t graph_bytes = 0;  ///< a recorded pass of a layer
+  int64_t graph_bytes = 0;       ///< a recorded pass of a layer
+  int64_t graph_host_bytes = 0;  ///< the same graph in host memory; 0: `later_bytes` has some
 
   /** Kernels that spill take tens of MiB. A driver that shows 1 MiB or less had that memory
    * already: the measurement saw nothing, and a plan may not rely on it. */

@@ -137,13 +137,19 @@ class Rehearsal {
   Saying saying_;
 };
 
+int64_t n_graphs_of(const Job& job) {
+  return job.machine.plan.has_gpu
+             ? ferry::n_graphs_of(job.model.table, job.plan, job.data.token_sizes)
+             : 0;
+}
+
 /** Memory that plan, dataset and LibTorch's own buffers take beyond the process as it starts. */
 int64_t planned_host_bytes(const Job& job) {
   const bool has_gpu = job.machine.plan.has_gpu;
   int64_t plan_bytes = host_bytes_of(job.plan, has_gpu);
   for (const Rival& rival : job.tried)  // the process had its memory, too
     if (rival.step_s) plan_bytes = std::max(plan_bytes, host_bytes_of(rival.plan, has_gpu));
-  return plan_bytes + process_memory_of(job.machine.plan).later_bytes;
+  return plan_bytes + process_memory_of(job.machine.plan, n_graphs_of(job)).later_bytes;
 }
 
 /** The memory that the driver will count on the card, with what other programs took before; 0 on a
@@ -151,7 +157,7 @@ int64_t planned_host_bytes(const Job& job) {
 int64_t planned_gpu_bytes(const Job& job) {
   if (!job.machine.plan.has_gpu) return 0;
   return job.machine.plan.gpu_context_bytes +
-         loaded_kernels_bytes(job.model.table, job.machine.plan) +
+         loaded_kernels_bytes(job.model.table, job.machine.plan, n_graphs_of(job)) +
          job.plan.layout.n_bytes[static_cast<size_t>(Place::device)];
 }
 

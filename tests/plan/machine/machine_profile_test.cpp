@@ -42,7 +42,8 @@ MachineProfile whole_profile() {
                            .kernels = {.loaded_bytes = 1001,
                                        .wide_heads_bytes = 1002,
                                        .wide_rows_bytes = 1003,
-                                       .graph_bytes = 1004},
+                                       .graph_bytes = 1004,
+                                       .graph_host_bytes = 1009},
                            .process = {.at_start_bytes = 1005, .later_bytes = 1006},
                            .pinned_bytes_max = 1007,
                            .copies = {{1 << 20, 1e10, 2e10, 3e9, 4e9}, {4 << 20, 2e10, 2.1e10}},
@@ -130,6 +131,7 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(gpu.kernels.wide_heads_bytes, 1002);
   EXPECT_EQ(gpu.kernels.wide_rows_bytes, 1003);
   EXPECT_EQ(gpu.kernels.graph_bytes, 1004);
+  EXPECT_EQ(gpu.kernels.graph_host_bytes, 1009);
   EXPECT_EQ(gpu.process.at_start_bytes, 1005);
   EXPECT_EQ(gpu.pinned_bytes_max, 1007);
   EXPECT_EQ(gpu.process.later_bytes, 1006);
