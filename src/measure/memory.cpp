@@ -155,9 +155,8 @@ void MemoryWatch::train_on_gpu(DType type, AttentionBackend attention) {
   taken_.kernels.graph_bytes =
       round_up(std::max<int64_t>(1, plausible(graph_bytes, "a CUDA graph")), kKiB);
   taken_.kernels.graph_host_bytes = round_up(std::max<int64_t>(0, graph_host_bytes), kKiB);
-  // What the CPU's run has left in the process (buffers of its products, 30 MiB) is no part of a
-  // process that computes on the GPU: on an H100 such processes took 764 to 771 MiB, and this one
-  // took 799.
+  // Buffers that the CPU's run has left in the process (30 MiB) are no part of a process that
+  // computes on the GPU: on an H100 such processes took 764 to 771 MiB, and this one took 799.
   taken_.on_gpu = {.at_start_bytes = whole_mib(taken_.on_cpu.at_start_bytes + context_bytes),
                    .later_bytes = whole_mib(host_bytes - before_context_bytes_ - context_bytes)};
 }
