@@ -22,6 +22,7 @@
 #include "gui/widgets/charts/curve_chart.h"
 #include "gui/widgets/charts/curve_style.h"
 #include "gui/widgets/charts/smoothing_box.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/runs/run_chooser.h"
@@ -64,8 +65,7 @@ QTableView* view_of(ComparisonTable& model, const QString& name, const char* obj
   view->setSelectionMode(QAbstractItemView::ContiguousSelection);
   view->setFrameShape(QFrame::NoFrame);
   view->setWordWrap(false);
-  view->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-  view->horizontalHeader()->setMinimumSectionSize(12 * view->fontMetrics().averageCharWidth());
+  new ColumnFit(view, {.rest = 1, .n_rest = ColumnFit::kToTheLast});
   view->verticalHeader()->setDefaultSectionSize(view->fontMetrics().height() * 3 / 2);
   return view;
 }

@@ -5,6 +5,7 @@
 
 #include "gui/models/service_words.h"
 #include "gui/models/text.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/plan/verdict_icon.h"
 
@@ -160,13 +161,14 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   models_->setAccessibleName(tr("Models that are here"));
   models_->setHorizontalHeaderLabels({tr("Name"), tr("Family"), tr("Found in"), tr("Directory")});
   models_->verticalHeader()->hide();
-  models_->horizontalHeader()->setStretchLastSection(true);
   models_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   models_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   models_->setSelectionBehavior(QAbstractItemView::SelectRows);
   models_->setShowGrid(false);
   models_->setAlternatingRowColors(true);
   models_->setTabKeyNavigation(false);
+  models_->setWordWrap(false);  // every row is one line, whatever the width of its columns
+  new ColumnFit(models_, {.rest = 3});
   models_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   models_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   column->addWidget(models_);
@@ -312,7 +314,6 @@ void DoctorPage::show_models() {
       models_->setItem(row, column++, item);
     }
   }
-  models_->resizeColumnsToContents();
   models_->resizeRowsToContents();
   // The page scrolls, not the table in it.
   models_->setFixedHeight(models_->horizontalHeader()->sizeHint().height() +

@@ -18,6 +18,7 @@
 #include "gui/models/runs/run_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/runs/run_picker.h"
@@ -231,13 +232,12 @@ QWidget* ExportPage::make_about() {
   files_->setAccessibleName(tr("Files that are written"));
   files_->setHorizontalHeaderLabels({tr("File"), tr("Size")});
   files_->verticalHeader()->hide();
-  files_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  files_->horizontalHeader()->setHighlightSections(false);
   files_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   files_->setSelectionBehavior(QAbstractItemView::SelectRows);
   files_->setAlternatingRowColors(true);
   files_->setShowGrid(false);
   files_->setTabKeyNavigation(false);
+  new ColumnFit(files_, {.rest = 0});
   column->addWidget(files_, 1);
   column->addWidget(heading_label(tr("How transformers loads it")));
   loading_ = new QPlainTextEdit;

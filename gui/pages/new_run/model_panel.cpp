@@ -2,6 +2,7 @@
 
 #include <QtWidgets>
 
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/look.h"
 
@@ -35,7 +36,7 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   models_->setRootIsDecorated(false);
   models_->setUniformRowHeights(true);
   models_->setAlternatingRowColors(true);
-  models_->header()->setStretchLastSection(true);
+  new ColumnFit(models_, {.rest = 3});
   none_ =
       quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub "
                      "(ORGANISATION/NAME) to download it, or browse to a directory."));
@@ -82,11 +83,6 @@ void ModelPanel::show_models(const std::vector<ModelHere>& models) {
     item->setFlags(item->flags() & ~Qt::ItemIsEnabled);
     item->setText(3, tr("cannot be trained: %1").arg(model.problem));
     item->setToolTip(3, model.problem);
-  }
-  for (int column = 0; column < 3; ++column) {
-    models_->resizeColumnToContents(column);
-    models_->setColumnWidth(column,
-                            models_->columnWidth(column) + 2 * fontMetrics().averageCharWidth());
   }
   // As high as its rows: what is below a short list belongs to nobody.
   const int rows = std::clamp(static_cast<int>(models.size()), 3, kRowsShown_max);

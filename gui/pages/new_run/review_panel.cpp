@@ -3,6 +3,7 @@
 #include <QtWidgets>
 
 #include "gui/models/settings/option_text.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -58,6 +59,7 @@ ReviewPanel::ReviewPanel(SettingsModel& settings, QWidget* parent)
   set_->setUniformRowHeights(true);
   set_->setAlternatingRowColors(true);
   set_->setMinimumHeight(6 * fontMetrics().lineSpacing());
+  new ColumnFit(set_, {.rest = 1});
   layout->addSpacing(fontMetrics().height() / 2);
   layout->addWidget(heading_label(tr("What is set")));
   layout->addWidget(set_, 1);
@@ -103,12 +105,6 @@ void ReviewPanel::show_settings() {
     item->setData(0, Qt::UserRole, settings_.index(row, 0).data(SettingsModel::key_role));
     item->setToolTip(1, at(SettingsModel::value_column));
   }
-  // Room for the longest label; a long path is cut instead.
-  set_->resizeColumnToContents(0);
-  const int em = fontMetrics().averageCharWidth();
-  set_->setColumnWidth(0, set_->columnWidth(0) + 2 * em);
-  set_->resizeColumnToContents(1);
-  set_->setColumnWidth(1, std::clamp(set_->columnWidth(1) + 2 * em, 20 * em, 60 * em));
 }
 
 void ReviewPanel::show_command(const QString& command) {

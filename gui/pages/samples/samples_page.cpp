@@ -14,6 +14,7 @@
 
 #include "gui/models/results/word_diff.h"
 #include "gui/models/text.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/runs/run_picker.h"
@@ -118,7 +119,8 @@ QWidget* SamplesPage::make_grid() {
   table_->verticalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignTop);
   table_->verticalHeader()->setMaximumWidth(metrics.averageCharWidth() * 28);
   table_->verticalHeader()->setTextElideMode(Qt::ElideRight);
-  table_->horizontalHeader()->setDefaultSectionSize(metrics.averageCharWidth() * 30);
+  // Few steps fill the table; many are scrolled.
+  new ColumnFit(table_, {.rest = 0, .n_rest = ColumnFit::kToTheLast, .least_chars = 30});
   connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this,
           [this](const QModelIndex& index) {
             chosen_step_ = index.isValid() ? grid_.step(index.column()) : -1;
@@ -232,25 +234,6 @@ void SamplesPage::take_look(bool has_changed) {
     table_->setCurrentIndex(grid_.index(0, grid_.n_steps() - 1));
   fill_steps();
   show_texts();
-  fit_cells();
-}
-
-/** Few cells fill the table; many are scrolled. */
-void SamplesPage::fit_cells() {
-  if (grid_.n_steps() == 0 || grid_.n_prompts() == 0) return;
-  const QFontMetrics metrics = table_->fontMetrics();
-  const int width = table_->viewport()->width() / grid_.n_steps();
-  table_->horizontalHeader()->setDefaultSectionSize(
-      std::max(metrics.averageCharWidth() * 30, width));
-  const int line = metrics.lineSpacing(), height = table_->viewport()->height();
-  table_->verticalHeader()->setDefaultSectionSize(
-      std::clamp(height / grid_.n_prompts(), line * 4, line * 5));
-}
-
-void SamplesPage::resizeEvent(QResizeEvent* event) {
-  Page::resizeEvent(event);
-  // The table gets its size after the page.
-  QMetaObject::invokeMethod(this, &SamplesPage::fit_cells, Qt::QueuedConnection);
 }
 
 void SamplesPage::changeEvent(QEvent* event) {

@@ -32,7 +32,6 @@ class SamplesPage : public Page {
   const SampleGrid& grid() const { return grid_; }
 
  protected:
-  void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
 
  private:
@@ -44,7 +43,6 @@ class SamplesPage : public Page {
   void show_texts();
   void fill_steps();
   void show_nothing();
-  void fit_cells();
   /** The row and column that is chosen; -1: none. */
   int row() const;
   int column() const;

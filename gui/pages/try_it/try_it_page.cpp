@@ -320,8 +320,6 @@ void TryItPage::show_scores(const TextAnswer& answer) {
     scores_->setItem(row, 0, label);
     scores_->setItem(row, 1, bar);
   }
-  scores_->resizeColumnToContents(0);
-  scores_->setColumnWidth(0, std::min(scores_->columnWidth(0), scores_->width() / 2));
   result_->setCurrentWidget(scores_);
 }
 

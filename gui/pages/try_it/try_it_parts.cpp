@@ -23,6 +23,7 @@
 #include "gui/models/text.h"
 #include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/charts/score_bar.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 
@@ -162,13 +163,12 @@ QWidget* TryItPage::make_result() {
   scores_->setAccessibleName(tr("Classes and how sure the model is of each"));
   scores_->setHorizontalHeaderLabels({tr("Class"), tr("Confidence")});
   scores_->verticalHeader()->hide();
-  scores_->horizontalHeader()->setStretchLastSection(true);
-  scores_->horizontalHeader()->setHighlightSections(false);
   scores_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   scores_->setSelectionBehavior(QAbstractItemView::SelectRows);
   scores_->setShowGrid(false);
   scores_->setTabKeyNavigation(false);
   scores_->setItemDelegateForColumn(1, new ScoreBar(scores_));
+  new ColumnFit(scores_, {.rest = 1});
   marked_ = new QTextEdit;
   marked_->setObjectName("marked");
   marked_->setAccessibleName(tr("The answer in its text"));

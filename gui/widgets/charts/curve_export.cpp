@@ -13,6 +13,7 @@
 #include "gui/widgets/charts/curve_chart.h"
 #include "gui/widgets/charts/curve_plot.h"
 #include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -44,7 +45,7 @@ void CurveChart::set_table_shown(bool shown) {
     table_view_->verticalHeader()->hide();
     table_view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     table_view_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 4);
-    table_view_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    new ColumnFit(table_view_, {.rest = 1, .n_rest = ColumnFit::kToTheLast});
     column->addWidget(table_run_);
     column->addWidget(table_view_, 1);
     stack_->addWidget(table_page_);

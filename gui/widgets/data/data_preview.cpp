@@ -9,6 +9,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/charts/length_chart.h"
 #include "gui/widgets/charts/score_bar.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/data/token_view.h"
 #include "gui/widgets/look.h"
 
@@ -30,20 +31,20 @@ QLabel* words(const char* name) {
   return label;
 }
 
-QTableWidget* table(const char* name, const QString& words, const QStringList& heads) {
+/** `rest`: the column that takes the width that the others leave. */
+QTableWidget* table(const char* name, const QString& words, const QStringList& heads, int rest) {
   auto* made = new QTableWidget(0, static_cast<int>(heads.size()));
   made->setObjectName(name);
   made->setAccessibleName(words);
   made->setHorizontalHeaderLabels(heads);
   made->verticalHeader()->hide();
-  made->horizontalHeader()->setStretchLastSection(true);
-  made->horizontalHeader()->setHighlightSections(false);
   made->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   made->setEditTriggers(QAbstractItemView::NoEditTriggers);
   made->setSelectionBehavior(QAbstractItemView::SelectRows);
   made->setAlternatingRowColors(true);
   made->setShowGrid(false);
   made->setTabKeyNavigation(false);
+  new ColumnFit(made, {.rest = rest});
   return made;
 }
 
@@ -144,9 +145,11 @@ QWidget* DataPreview::make_samples() {
     column->addWidget(label);
     column->addWidget(widget, stretch);
   };
-  fields_ = table("preview_fields", tr("The row as it was read"), {tr("Field"), tr("Value")});
+  fields_ = table("preview_fields", tr("The row as it was read"), {tr("Field"), tr("Value")}, 1);
   fields_->horizontalHeader()->hide();
   fields_->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  // Values are wrapped: rows are as high as the width of their column makes them.
+  connect(fields_->findChild<ColumnFit*>(), &ColumnFit::fitted, this, &DataPreview::fit_fields);
   add(tr("The row as it was read"), fields_, 0);
   text_ = new TokenView(TokenView::Shows::text);
   text_->setObjectName("preview_text");
@@ -192,7 +195,7 @@ QWidget* DataPreview::make_batch() {
   batch_words_ = words("preview_batch_words");
   column->addWidget(batch_words_);
   batch_ = table("preview_batch", tr("The samples of the first step"),
-                 {tr("Text"), tr("Tokens"), tr("Trained on"), tr("Label"), tr("Begins")});
+                 {tr("Text"), tr("Tokens"), tr("Trained on"), tr("Label"), tr("Begins")}, 4);
   batch_->setWordWrap(false);
   column->addWidget(batch_, 1);
   return page;
@@ -200,7 +203,7 @@ QWidget* DataPreview::make_batch() {
 
 QWidget* DataPreview::make_labels() {
   labels_ = table("preview_label_counts", tr("How many texts have each label"),
-                  {tr("Label"), tr("Texts, or words")});
+                  {tr("Label"), tr("Texts, or words")}, 1);
   labels_->setItemDelegateForColumn(1, new ScoreBar(labels_));
   return labels_;
 }
@@ -294,7 +297,7 @@ void DataPreview::show_sample() {
     fields_->setItem(row, 1, cell(shortened(value, kShown)));
     fields_->item(row, 1)->setToolTip(shortened(value, kShown));
   }
-  fields_->resizeColumnToContents(0);
+  fields_->findChild<ColumnFit*>()->fit();
   fit_fields();
   text_->set_sample(sample);
   tokens_->set_sample(sample);
@@ -308,11 +311,6 @@ void DataPreview::fit_fields() {
   const int most = kMostLines * fields_->fontMetrics().lineSpacing();
   if (needed > most) fields_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
   fields_->setFixedHeight(std::min(needed, most));
-}
-
-void DataPreview::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  fit_fields();
 }
 
 void DataPreview::show_numbers() {
@@ -379,7 +377,6 @@ void DataPreview::show_labels() {
     labels_->setItem(row, 0, cell(name));
     labels_->setItem(row, 1, bar);
   }
-  labels_->resizeColumnToContents(0);
 }
 
 void DataPreview::show_batch() {
@@ -409,7 +406,6 @@ void DataPreview::show_batch() {
     batch_->setItem(row, 3, cell(to_text(sequence.answer)));
     batch_->setItem(row, 4, cell(shortened(sequence.text, 160)));
   }
-  batch_->resizeColumnsToContents();
 }
 
 }  // namespace ferry::gui

@@ -52,7 +52,6 @@ class DataPreview : public QWidget {
   void go_to(int sample);
   void show_sample();
   void fit_fields();
-  void resizeEvent(QResizeEvent* event) override;
   void show_numbers();
   void show_batch();
   void show_labels();

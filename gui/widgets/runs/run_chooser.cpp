@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "gui/models/text.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -51,7 +52,6 @@ RunChooser::RunChooser(
   list_->setSelectionMode(most > 1 ? QAbstractItemView::ExtendedSelection
                                    : QAbstractItemView::SingleSelection);
   QHeaderView& header = *list_->header();
-  header.setStretchLastSection(false);
   for (int column = 0; column < RunListModel::kColumns; ++column)
     header.hideSection(column);
   int place = 0;
@@ -59,10 +59,8 @@ RunChooser::RunChooser(
        {RunListModel::name, RunListModel::state, RunListModel::model, RunListModel::started}) {
     header.showSection(column);
     header.moveSection(header.visualIndex(column), place++);
-    header.setSectionResizeMode(column, column == RunListModel::name
-                                            ? QHeaderView::Stretch
-                                            : QHeaderView::ResizeToContents);
   }
+  new ColumnFit(list_, {.rest = RunListModel::name, .keeps_widths = true});
   empty_ = new TextLabel(tr("Looking for runs…"));
   empty_->setAlignment(Qt::AlignCenter);
   empty_->setForegroundRole(QPalette::PlaceholderText);

@@ -27,6 +27,7 @@
 #include "gui/models/text.h"
 #include "gui/pages/new_run/new_run_page.h"
 #include "src/config/config.h"
+#include "tests/gui/pages/fill_check.h"
 #include "tests/gui/pages/layout_check.h"
 #include "tests/gui/sample_runs.h"
 
@@ -34,6 +35,9 @@ namespace ferry::gui::test {
 namespace {
 
 constexpr QSize kUsual(1180, 780);
+/** Pages are laid out anew at these, from a small screen to a large one. */
+constexpr QSize kSizes[] = {{1024, 700},  {1280, 800},  {1440, 900},
+                            {1920, 1080}, {2560, 1440}, {3840, 2160}};
 constexpr const char* kPages[] = {"start",   "runs",   "new_run", "live",   "samples",
                                   "compare", "try_it", "export",  "doctor", "settings"};
 
@@ -61,14 +65,12 @@ QPixmap settled_picture(MainWindow& window) {
   return picture;
 }
 
-/** The share of the most frequent colour: a page without anything on it is one colour. */
-double emptiness(const QImage& image) {
-  QHash<QRgb, int> counts;
-  int most = 0, n = 0;
-  for (int y = 0; y < image.height(); y += 4)
-    for (int x = image.width() / 6; x < image.width(); x += 4, ++n)
-      most = std::max(most, ++counts[image.pixel(x, y)]);
-  return static_cast<double>(most) / std::max(1, n);
+QStringList faults_of(const MainWindow& window, const QImage& picture) {
+  constexpr double kMostEmpty = 0.93;
+  QStringList faults = layout_faults(window) + column_faults(window);
+  if (const double share = emptiness(picture); share > kMostEmpty)
+    faults << QStringLiteral("empty: %1 of the page has one colour").arg(share);
+  return faults;
 }
 
 /** Runs of every kind, so that no page is empty. */
@@ -113,7 +115,11 @@ void write_messages(const std::filesystem::path& file) {
         << labels[i % 3] << '\n';
 }
 
+/** `size`: of the pictures; empty: the usual one, and other sizes are looked at, too. */
 int take_set(const QString& directory, const QString& theme, const QString& language, QSize size) {
+  const bool looks_at_sizes =
+      size.isEmpty() && theme == "light" && language == "en" && qApp->devicePixelRatio() == 1;
+  if (size.isEmpty()) size = kUsual;
   QTemporaryDir home;
   // Runs of the machine's user are not in the pictures.
   qputenv("XDG_DATA_HOME", home.filePath("data").toUtf8());
@@ -140,6 +146,7 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   emit window.navigator().export_wanted(all[1]);
   emit window.navigator().try_wanted(all[1]);
   emit window.navigator().live_wanted(all[1]);
+  constexpr int kLayoutMs = 60, kLooks = 40;  // layouts take some turns of the event loop
   int n_faults = 0;
   const auto take = [&](const QString& name) {
     const QPixmap picture = settled_picture(window);
@@ -149,9 +156,19 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
                              .arg(language);
     if (!directory.isEmpty() && !picture.save(directory + "/" + file))
       fmt::print("{}: cannot be written\n", file.toStdString()), ++n_faults;
-    QStringList faults = layout_faults(window);
-    if (const double share = emptiness(picture.toImage()); share > 0.93)
-      faults << QStringLiteral("empty: %1 of the page has one colour").arg(share);
+    QStringList faults = faults_of(window, picture.toImage());
+    for (const QSize& other :
+         looks_at_sizes ? QList(std::begin(kSizes), std::end(kSizes)) : QList<QSize>()) {
+      window.resize(other);
+      QStringList found;
+      for (int look = 0; look < kLooks && (look == 0 || !found.isEmpty()); ++look) {
+        wait_ms(kLayoutMs);
+        found = faults_of(window, window.grab().toImage());
+      }
+      for (const QString& fault : found)
+        faults << QStringLiteral("at %1x%2: %3").arg(other.width()).arg(other.height()).arg(fault);
+    }
+    if (looks_at_sizes) window.resize(size), wait_ms(kLayoutMs);
     for (const QString& fault : faults)
       fmt::print("{}: {}\n", file.toStdString(), fault.toStdString()), ++n_faults;
   };
@@ -228,5 +245,5 @@ int main(int argc, char** argv) {
     install_language(app, words[3]);
   const QStringList sides = words.value(4).split('x');
   return take_set(words[1], words[2], words[3],
-                  sides.size() == 2 ? QSize(sides[0].toInt(), sides[1].toInt()) : kUsual);
+                  sides.size() == 2 ? QSize(sides[0].toInt(), sides[1].toInt()) : QSize());
 }
