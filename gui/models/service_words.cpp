@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/text.h"
+
 namespace ferry::gui {
 
 namespace {
@@ -69,9 +71,32 @@ namespace {
     QT_TRANSLATE_NOOP("service", "saved tensors recomputed"),
     QT_TRANSLATE_NOOP("service", "saved tensors on the host"),
     QT_TRANSLATE_NOOP("service", "outputs of blocks on the host"),
+    // what one more GiB is of (src/service/plan/more_memory.cpp)
+    QT_TRANSLATE_NOOP("service", "GPU memory"),
+    QT_TRANSLATE_NOOP("service", "host memory"),
+    // where models lie (src/config/models/models.cpp)
+    QT_TRANSLATE_NOOP("service", "models/ here"),
+    QT_TRANSLATE_NOOP("service", "Hugging Face's cache"),
+    QT_TRANSLATE_NOOP("service", "Python packages"),
+    // what an evaluation measures (src/tasks)
+    QT_TRANSLATE_NOOP("service", "accuracy"),
+    QT_TRANSLATE_NOOP("service", "exact match"),
+    QT_TRANSLATE_NOOP("service", "f1"),
+    QT_TRANSLATE_NOOP("service", "f1 macro"),
+    QT_TRANSLATE_NOOP("service", "f1 micro"),
+    QT_TRANSLATE_NOOP("service", "loss"),
+    QT_TRANSLATE_NOOP("service", "matthews correlation"),
+    QT_TRANSLATE_NOOP("service", "mean absolute error"),
+    QT_TRANSLATE_NOOP("service", "mean squared error"),
+    QT_TRANSLATE_NOOP("service", "pearson"),
+    QT_TRANSLATE_NOOP("service", "perplexity"),
+    QT_TRANSLATE_NOOP("service", "precision"),
+    QT_TRANSLATE_NOOP("service", "recall"),
+    QT_TRANSLATE_NOOP("service", "spearman"),
 };
 
-/** Lines with names in them, %1, %2, ...: of the data (src/data/read), and of ferry doctor. */
+/** Lines with names in them, %1, %2, ...: of the data (src/data/read), of ferry doctor and of
+ * machines. */
 constexpr const char* kWithNames[] = {
     QT_TRANSLATE_NOOP("service", "rows by label: %1"),
     QT_TRANSLATE_NOOP("service", "%1: text is column '%2', label is column '%3'"),
@@ -83,6 +108,11 @@ constexpr const char* kWithNames[] = {
     QT_TRANSLATE_NOOP("service", "no labels"),
     QT_TRANSLATE_NOOP("service", "the longest text has %1 tokens: planned for %2, not for %3"),
     QT_TRANSLATE_NOOP("service", "no NVIDIA GPU: training runs on the CPU"),
+    // where the figures of a machine come from (presets/machines, src/measure/measure.cpp)
+    QT_TRANSLATE_NOOP("service",
+                      "published figures and the assumptions below; nothing of it was measured on "
+                      "such a machine"),
+    QT_TRANSLATE_NOOP("service", "measured %1 by ferry %2"),
 };
 
 /** The translation of a line that has one of these forms; nullopt for any other line. */
@@ -141,6 +171,12 @@ QString service_words(const QString& said) {
   for (QString& part : parts)
     part = translated_part(part);
   return parts.join(between);
+}
+
+QString metric_words(std::string_view key) {
+  constexpr std::string_view kPrefix = "eval_";
+  if (key.starts_with(kPrefix)) key.remove_prefix(kPrefix.size());
+  return service_words(to_text(key).replace('_', ' '));
 }
 
 }  // namespace ferry::gui

@@ -3,10 +3,15 @@
 // run ended, what a plan chose. Sentences that are not known stay as they are.
 
 #include <QString>
+#include <string_view>
 
 namespace ferry::gui {
 
 /** Parts between semicolons are taken by themselves, and numbers stand for any number. */
 QString service_words(const QString& said);
+
+/** What an evaluation measures, by its key in metrics.jsonl: "eval_f1_macro" is "f1 macro". Names
+ * that are not known stay as they are. */
+QString metric_words(std::string_view key);
 
 }  // namespace ferry::gui

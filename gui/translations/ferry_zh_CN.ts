@@ -223,6 +223,11 @@
         <source>%1 cannot be read: %2</source>
         <translation>无法读取 %1：%2</translation>
     </message>
+    <message>
+        <source>%1 %2</source>
+        <comment>setting and value</comment>
+        <translation>%1 %2</translation>
+    </message>
 </context>
 <context>
     <name>StartWords</name>
@@ -641,7 +646,7 @@
     </message>
     <message>
         <source>%1 tokens/s</source>
-        <translation>%1 tokens/s</translation>
+        <translation>%1 词元/秒</translation>
     </message>
     <message>
         <source>Why it ended</source>
@@ -680,7 +685,7 @@
     </message>
     <message>
         <source>%1/s</source>
-        <translation>%1/s</translation>
+        <translation>%1/秒</translation>
     </message>
     <message>
         <source>%1 ms</source>
@@ -1288,7 +1293,7 @@
     </message>
     <message>
         <source>%1 M parameters/s with %2 threads</source>
-        <translation>%1 M 参数/s，%2 线程</translation>
+        <translation>%1 M 参数/秒，%2 线程</translation>
     </message>
     <message>
         <source>Host memory</source>
@@ -2740,11 +2745,11 @@
     </message>
     <message>
         <source>%1 to %2 samples/s</source>
-        <translation>%1 到 %2 samples/s</translation>
+        <translation>%1 到 %2 样本/秒</translation>
     </message>
     <message>
         <source>%1 samples/s</source>
-        <translation>%1 samples/s</translation>
+        <translation>%1 样本/秒</translation>
     </message>
     <message>
         <source>Tokens</source>
@@ -2752,11 +2757,11 @@
     </message>
     <message>
         <source>%1 tokens/s, %2 a text on average</source>
-        <translation>%1 tokens/s，每条文本平均 %2 个</translation>
+        <translation>%1 词元/秒，每条文本平均 %2 个</translation>
     </message>
     <message>
         <source>%1 tokens/s, texts of %2</source>
-        <translation>%1 tokens/s，每条文本 %2 个</translation>
+        <translation>%1 词元/秒，每条文本 %2 个</translation>
     </message>
     <message>
         <source>The run</source>
@@ -3118,7 +3123,7 @@
     </message>
     <message>
         <source>%1, %2 samples/s</source>
-        <translation>%1，%2 samples/s</translation>
+        <translation>%1，%2 样本/秒</translation>
     </message>
     <message>
         <source>any machine</source>
@@ -3460,7 +3465,7 @@
     </message>
     <message>
         <source>%1 tokens/s</source>
-        <translation>%1 tokens/s</translation>
+        <translation>%1 词元/秒</translation>
     </message>
 </context>
 <context>
@@ -3522,7 +3527,7 @@
     </message>
     <message>
         <source>Tokens/s</source>
-        <translation>tokens/s</translation>
+        <translation>词元/秒</translation>
     </message>
     <message>
         <source>Started</source>
@@ -4595,7 +4600,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>Ferry fine-tunes transformers, also those that do not fit the GPU. Your texts and models stay on this machine.</source>
-        <translation>Ferry 可微调 transformer 模型，包括显存放不下的模型。您的文本和模型都留在本机。</translation>
+        <translation>Ferry 可微调 Transformer 模型，包括显存放不下的模型。您的文本和模型都留在本机。</translation>
     </message>
     <message>
         <source>&amp;Download a model...</source>
@@ -5696,7 +5701,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>share of dataset</source>
-        <translation>占 dataset 的比例</translation>
+        <translation>占数据集的比例</translation>
     </message>
     <message>
         <source>share of learning_rate</source>
@@ -6112,6 +6117,90 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>no NVIDIA GPU: training runs on the CPU</source>
         <translation>没有 NVIDIA GPU：在 CPU 上训练</translation>
+    </message>
+    <message>
+        <source>models/ here</source>
+        <translation>此处的 models/</translation>
+    </message>
+    <message>
+        <source>Hugging Face&apos;s cache</source>
+        <translation>Hugging Face 的缓存</translation>
+    </message>
+    <message>
+        <source>Python packages</source>
+        <translation>Python 软件包</translation>
+    </message>
+    <message>
+        <source>accuracy</source>
+        <translation>准确率</translation>
+    </message>
+    <message>
+        <source>exact match</source>
+        <translation>完全匹配率</translation>
+    </message>
+    <message>
+        <source>f1</source>
+        <translation>F1</translation>
+    </message>
+    <message>
+        <source>f1 macro</source>
+        <translation>宏平均 F1</translation>
+    </message>
+    <message>
+        <source>f1 micro</source>
+        <translation>微平均 F1</translation>
+    </message>
+    <message>
+        <source>loss</source>
+        <translation>损失</translation>
+    </message>
+    <message>
+        <source>matthews correlation</source>
+        <translation>马修斯相关系数</translation>
+    </message>
+    <message>
+        <source>mean absolute error</source>
+        <translation>平均绝对误差</translation>
+    </message>
+    <message>
+        <source>mean squared error</source>
+        <translation>均方误差</translation>
+    </message>
+    <message>
+        <source>pearson</source>
+        <translation>皮尔逊相关系数</translation>
+    </message>
+    <message>
+        <source>perplexity</source>
+        <translation>困惑度</translation>
+    </message>
+    <message>
+        <source>precision</source>
+        <translation>精确率</translation>
+    </message>
+    <message>
+        <source>recall</source>
+        <translation>召回率</translation>
+    </message>
+    <message>
+        <source>spearman</source>
+        <translation>斯皮尔曼相关系数</translation>
+    </message>
+    <message>
+        <source>GPU memory</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>host memory</source>
+        <translation>主机内存</translation>
+    </message>
+    <message>
+        <source>published figures and the assumptions below; nothing of it was measured on such a machine</source>
+        <translation>公开数据和下列假设；没有任何一项在这样的机器上测量过</translation>
+    </message>
+    <message>
+        <source>measured %1 by ferry %2</source>
+        <translation>于 %1 由 ferry %2 测量</translation>
     </message>
 </context>
 </TS>

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <QRegularExpression>
 
+#include "gui/models/service_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 // Qt's keyword is a name in the planner.
@@ -80,7 +81,7 @@ std::vector<ModelHere> models_here() {
   for (const config::ModelPlace& place : config::list_model_places())
     for (const config::ModelPlace::Model& found : place.models) {
       ModelHere model = {.name = to_text(found.name),
-                         .place = to_text(place.name),
+                         .place = service_words(to_text(place.name)),
                          .directory = path_text(found.directory),
                          .family = {},
                          .problem = {}};

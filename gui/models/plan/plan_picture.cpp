@@ -90,7 +90,7 @@ PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   is_complete_ = outcome.is_complete;
   machine = name_of(answer.machine);
   for (const std::string& note : answer.notes)
-    notes << to_text(note);
+    notes << sentence(service_words(to_text(note)));
   add_verdict(outcome);
   if (answer.plan) add_memory(answer);
   if (answer.time) add_time(answer);
@@ -283,13 +283,13 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
   QStringList gains;
   for (const service::MemoryGain& gain : planned.gains)
     gains << tr("of %1: a step takes %2, %3 % less")
-                 .arg(QString::fromUtf8(gain.what), milliseconds(gain.step_s),
+                 .arg(service_words(QString::fromUtf8(gain.what)), milliseconds(gain.step_s),
                       c.toString(100 * (1 - gain.step_s / planned.step_s), 'f', 1));
   if (gains.isEmpty())
     gains << (is_complete_ ? tr("saves less than 1 % of the time") : QStringLiteral("\u2026"));
   if (answer.request.has_gpu || !planned.gains.empty())
     figures.emplace_back(tr("One more GiB"), gains.join(QStringLiteral("; ")));
-  figures.emplace_back(tr("Figures"), to_text(answer.request.machine->source));
+  figures.emplace_back(tr("Figures"), service_words(to_text(answer.request.machine->source)));
 }
 
 void PlanPicture::add_drive_figures(const service::PlannedNvme& nvme) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/runs/directory/sample_files.h"
 
@@ -23,10 +24,12 @@ QString settings_text(const ordered_json& settings) {
   QStringList words;
   for (const auto& [key, value] : settings.items()) {
     if (value.is_array() && value.empty()) continue;
-    std::string name = key;
-    std::replace(name.begin(), name.end(), '_', ' ');
-    words << to_text(name + " " +
-                     value.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+    // By its name in the forms; a newer Ferry may have written one that is not known here.
+    const config::Option* const option = config::find_option(key).option;
+    const QString name = option ? label_of(*option) : to_text(key).replace('_', ' ');
+    words << QCoreApplication::translate("SampleGrid", "%1 %2", "setting and value")
+                 .arg(name,
+                      to_text(value.dump(-1, ' ', false, ordered_json::error_handler_t::replace)));
   }
   return words.join(", ");
 }

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "gui/models/runs/run_progress.h"
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/charts/curve_chart.h"
 #include "gui/widgets/charts/curve_style.h"
@@ -354,8 +355,7 @@ void ComparePage::fill_metrics() {
       metric_->addItem(metric.name, QString::fromLatin1(metric.key));
   for (const std::string& key : keys)
     if (key.starts_with("eval_"))
-      metric_->addItem(tr("Evaluation %1").arg(to_text(key.substr(5)).replace('_', ' ')),
-                       to_text(key));
+      metric_->addItem(tr("Evaluation %1").arg(metric_words(key)), to_text(key));
   metric_->setCurrentIndex(std::max(0, metric_->findData(chosen)));
 }
 

@@ -71,7 +71,7 @@ std::vector<ComparisonLine> result_lines(const service::RunComparison& compariso
       [](const RunSummary& run) { return shown(number_of(*run.last_evaluation, "eval_loss")); });
   for (const std::string& metric : comparison.metrics) {
     if (metric == "eval_loss") continue;
-    add(ComparisonTable::tr("Evaluation %1").arg(to_text(metric.substr(5)).replace('_', ' ')),
+    add(ComparisonTable::tr("Evaluation %1").arg(metric_words(metric)),
         [&](const RunSummary& run) { return shown(number_of(*run.last_evaluation, metric)); });
   }
   add(ComparisonTable::tr("Training time"), [](const RunSummary& run) {

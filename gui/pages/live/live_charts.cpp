@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -16,11 +17,6 @@ constexpr int kChartLines = 15;
 
 QString settings_key(const std::string& id) {
   return QStringLiteral("live/chart_") + to_text(id);
-}
-
-/** "eval_f1_macro" as "f1 macro". */
-QString evaluation_name(std::string_view key) {
-  return to_text(key.substr(std::string_view("eval_").size())).replace('_', ' ');
 }
 
 }  // namespace
@@ -119,7 +115,7 @@ std::vector<LiveCharts::Spec> LiveCharts::evaluation_specs() const {
   for (const auto& [key, series] : reader_->curves()) {
     if (!key.starts_with("eval_") || key == "eval_loss") continue;
     const ChartCurve curve{
-        .name = evaluation_name(key), .key = key, .is_smoothed = false, .has_markers = true};
+        .name = metric_words(key), .key = key, .is_smoothed = false, .has_markers = true};
     const auto extent = extent_of(series.points());
     // Shares and correlations have one axis; a perplexity needs its own.
     const bool is_share = !extent || (extent->min >= -1.0001 && extent->max <= 1.0001);

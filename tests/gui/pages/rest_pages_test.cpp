@@ -55,7 +55,7 @@ TEST(SamplesPage, ShowsTheGridAndTwoStepsBesideEachOther) {
   EXPECT_EQ(part<QLabel>(page, "sample_title").text(), "After 30 steps");  // the newest
   EXPECT_TRUE(part<QTextEdit>(page, "sample_text").toPlainText().startsWith("ROMEO: What light"));
   EXPECT_TRUE(part<QTextEdit>(page, "other_text").toPlainText().contains("h2C"));
-  EXPECT_TRUE(part<QLabel>(page, "sample_settings").text().contains("temperature 0.8"));
+  EXPECT_TRUE(part<QLabel>(page, "sample_settings").text().contains("Temperature 0.8"));
 
   grid.setCurrentIndex(page.grid().index(1, 1));
   EXPECT_TRUE(part<QTextEdit>(page, "sample_text").toPlainText().startsWith("JULIET: Ay me!"));

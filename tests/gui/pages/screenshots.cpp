@@ -29,6 +29,7 @@
 #include "src/config/config.h"
 #include "tests/gui/pages/fill_check.h"
 #include "tests/gui/pages/layout_check.h"
+#include "tests/gui/pages/words_check.h"
 #include "tests/gui/sample_runs.h"
 
 namespace ferry::gui::test {
@@ -157,6 +158,7 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
     if (!directory.isEmpty() && !picture.save(directory + "/" + file))
       fmt::print("{}: cannot be written\n", file.toStdString()), ++n_faults;
     QStringList faults = faults_of(window, picture.toImage());
+    if (language.startsWith("zh")) faults += english_phrases(window);
     for (const QSize& other :
          looks_at_sizes ? QList(std::begin(kSizes), std::end(kSizes)) : QList<QSize>()) {
       window.resize(other);

@@ -51,7 +51,7 @@ TEST(SampleGrid, GrowsWhileTheRunGoesOn) {
   EXPECT_EQ(grid.sample(0, 2)->text, " home");
   EXPECT_EQ(grid.sample(1, 2), nullptr);
   EXPECT_EQ(grid.data(grid.index(1, 0)).toString(), "none");
-  EXPECT_TRUE(grid.sample(0, 2)->settings.contains("temperature 0.8"));
+  EXPECT_TRUE(grid.sample(0, 2)->settings.contains("Temperature 0.8"));
   EXPECT_FALSE(look(grid));  // nothing new
 }
 
