@@ -79,11 +79,6 @@ QColor mark_colour(const QPalette& palette, int n) {
   return has_dark_base(palette) ? kDark[i] : kLight[i];
 }
 
-void limit_width(QWidget& content) {
-  constexpr int kWidest = 200;  // characters
-  content.setMaximumWidth(kWidest * content.fontMetrics().averageCharWidth());
-}
-
 QFont bold_font(QFont font) {
   font.setBold(true);
   return font;

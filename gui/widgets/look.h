@@ -38,10 +38,6 @@ class TextLabel : public QLabel {
 /** The same of a box whose items are foreign words. */
 void give_way(QComboBox* combo);
 
-/** Keeps the scrolled content of a page as narrow as its fields and lines are easily read. A wide
- * window leaves the rest free. */
-void limit_width(QWidget& content);
-
 QFont bold_font(QFont font);
 /** Bold, and so much larger. */
 inline constexpr double kTitle = 1.3, kHeading = 1.15;

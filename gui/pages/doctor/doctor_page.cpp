@@ -8,6 +8,7 @@
 #include "gui/widgets/column_fit.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/plan/verdict_icon.h"
+#include "gui/widgets/sheet.h"
 
 namespace ferry::gui {
 
@@ -146,7 +147,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   buttons->addStretch();
   measured->addLayout(buttons);
   two->addLayout(section(tr("How fast it is"), measured), 1);
-  // The columns stay at the top: the free height of the page is below them.
+  // Both begin at the top, whichever is higher.
   for (int i = 0; i < two->count(); ++i)
     two->setAlignment(two->itemAt(i)->layout(), Qt::AlignTop);
   column->addLayout(two);
@@ -172,14 +173,12 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   models_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   models_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   column->addWidget(models_);
-  column->addStretch();
 
   auto* scroll = new QScrollArea;
   scroll->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
-  limit_width(*inside);
-  scroll->setWidget(inside);
+  scroll->setWidget(new Sheet(inside));
   auto* all = new QVBoxLayout(this);
   all->setContentsMargins(0, 0, 0, 0);
   all->addWidget(scroll);
@@ -292,7 +291,8 @@ void DoctorPage::show_profile() {
     clear(*profile_);
     return;
   }
-  QStringList said = {tr("%1: %2.").arg(to_text(profile->name), to_text(profile->source))};
+  QStringList said = {
+      tr("%1: %2.").arg(to_text(profile->name), service_words(to_text(profile->source)))};
   for (const std::string& skipped : report_->measured.skipped)
     said << tr("Left out: %1.").arg(to_text(skipped));
   profile_words_->setText(said.join(QLatin1Char('\n')));

@@ -9,6 +9,7 @@
 #include "gui/pages/new_run/preset_picker.h"
 #include "gui/pages/new_run/review_panel.h"
 #include "gui/pages/new_run/step_list.h"
+#include "gui/widgets/aside.h"
 #include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
@@ -62,7 +63,6 @@ QScrollArea* scroll_area(QWidget* content) {
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
   area->setFocusPolicy(Qt::ClickFocus);  // the tab key passes: it would show no focus
-  limit_width(*content);
   area->setWidget(content);
   area->viewport()->setAutoFillBackground(false);
   content->setAutoFillBackground(false);
@@ -189,22 +189,16 @@ QWidget* NewRunPage::make_body() {
   help_ = new QTextBrowser;
   help_->setObjectName("help_line");
   help_->setAccessibleName(tr("Help on the setting"));
-  help_->setFrameShape(QFrame::NoFrame);
   help_->setFocusPolicy(Qt::NoFocus);
-  help_->setFixedHeight(fontMetrics().lineSpacing() * 9 / 2);
   help_->setPlaceholderText(tr("Help on the setting that you are at is shown here."));
-  help_->viewport()->setAutoFillBackground(false);
   connect(steps_, &QListWidget::currentRowChanged, this, [this](int row) {
     if (row >= 0) show_step(static_cast<Step>(row));
   });
 
-  auto* const right = new QVBoxLayout;
-  right->addWidget(stack_, 1);
-  right->addWidget(help_);
   auto* const row = new QHBoxLayout(body);
   row->setContentsMargins(0, 0, 0, 0);
   row->addWidget(steps_);
-  row->addLayout(right, 1);
+  row->addWidget(new Aside(stack_, help_), 1);
   return body;
 }
 

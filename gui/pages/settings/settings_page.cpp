@@ -21,6 +21,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
+#include "gui/widgets/sheet.h"
 
 namespace ferry::gui {
 
@@ -111,12 +112,10 @@ SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
   add_look(*column);
   add_hours(*column);
   add_notices(*column);
-  column->addStretch(1);
   const int gap = fontMetrics().height();
   column->setSpacing(gap);
   column->setContentsMargins(gap, gap, gap, gap);
-  limit_width(*content);
-  scroll->setWidget(content);
+  scroll->setWidget(new Sheet(content));
   show_settings();
   connect(&shared.settings, &AppSettings::changed, this, &SettingsPage::show_settings);
 }

@@ -19,6 +19,7 @@
 #include "gui/widgets/forms/choice_card.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
+#include "gui/widgets/sheet.h"
 #include "src/config/models/models.h"
 
 namespace ferry::gui {
@@ -65,12 +66,10 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   column->addWidget(make_cards());
   column->addWidget(make_plan());
   column->addWidget(make_next());
-  column->addStretch(1);
   const int gap = fontMetrics().height();
   column->setSpacing(gap);
   column->setContentsMargins(gap, gap, gap, gap);
-  limit_width(*content);
-  scroll->setWidget(content);
+  scroll->setWidget(new Sheet(content));
 
   connect(&shared.launcher, &Launcher::started, this, [this](const std::filesystem::path& run) {
     if (run != started_) return;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gui/models/settings/option_text.h"
+#include "gui/widgets/forms/group_layout.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/look.h"
 
@@ -23,7 +24,7 @@ OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* 
   more_.setSingleShot(true);
   more_.setInterval(0);
   connect(&more_, &QTimer::timeout, this, qOverload<>(&OptionForm::update_rows));
-  layout_ = new QVBoxLayout(this);
+  layout_ = new GroupLayout(this);
   layout_->setContentsMargins(0, 0, 0, 0);
   connect(&settings_, &SettingsModel::settings_changed, this, [this] {
     if (task() != task_) return update_rows();
@@ -41,19 +42,18 @@ void OptionForm::set_keys(const QStringList& keys, bool has_headings) {
     if (row < 0) continue;
     const QString name = has_headings ? group_of(settings_.option(row)) : QString();
     if (groups_.empty() || groups_.back().name != name) {
-      Group group = {.name = name, .rows = {}};
-      if (has_headings) {
-        group.heading = heading_label(name);
-        group.heading->hide();
-        if (!groups_.empty())
-          group.heading->setContentsMargins(0, fontMetrics().height() / 2, 0, 0);
-        layout_->addWidget(group.heading);
-      }
+      Group group = {.name = name, .box = new QWidget, .rows = {}};
+      auto* const inside = new QVBoxLayout(group.box);
+      inside->setContentsMargins(0, 0, 0, 0);
+      if (has_headings) inside->addWidget(heading_label(name));
       group.form = new QFormLayout;
       group.form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
       group.form->setRowWrapPolicy(QFormLayout::DontWrapRows);
       group.form->setLabelAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-      layout_->addLayout(group.form);
+      inside->addLayout(group.form);
+      inside->addStretch(1);
+      group.box->hide();
+      layout_->addWidget(group.box);
       groups_.push_back(std::move(group));
     }
     groups_.back().rows.push_back({.key = key});
@@ -128,7 +128,7 @@ void OptionForm::update_rows(int n_may_make) {
       }
       n_of_group += is_wanted;
     }
-    if (group.heading) group.heading->setVisible(n_of_group > 0);
+    group.box->setVisible(n_of_group > 0);
     n_shown_ += n_of_group;
   }
   if (has_new) {

@@ -9,10 +9,10 @@
 #include "gui/models/settings/settings_model.h"
 
 class QFormLayout;
-class QVBoxLayout;
 
 namespace ferry::gui {
 
+class GroupLayout;
 class OptionField;
 
 class OptionForm : public QWidget {
@@ -59,7 +59,7 @@ class OptionForm : public QWidget {
   };
   struct Group {
     QString name;
-    QWidget* heading = nullptr;
+    QWidget* box = nullptr;  ///< its heading and its form
     QFormLayout* form = nullptr;
     std::vector<Row> rows;
   };
@@ -78,7 +78,7 @@ class OptionForm : public QWidget {
   int n_shown_ = 0;
   std::vector<Group> groups_;
   QTimer more_;  ///< fields are wanted that are not made yet
-  QVBoxLayout* layout_ = nullptr;
+  GroupLayout* layout_ = nullptr;
   QWidget* tab_after_ = nullptr;
 };
 
