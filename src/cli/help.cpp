@@ -65,15 +65,14 @@ ordered_json json_of_option(const config::Option& option) {
     aliases.push_back(alias.name);
   std::string flag = "--" + std::string(option.key);
   std::ranges::replace(flag, '_', '-');
-  return {{"key", option.key},
-          {"flag", flag},
-          {"aliases", aliases},
-          {"group", option.group},
-          {"default", option.value},
-          {"can_be_auto", option.can_be_auto},
-          {"choices", option.choices},
-          {"unit", option.unit},
-          {"on_resume", name_of(option.effect)},
+  ordered_json special = ordered_json::object();
+  if (!option.special.value.empty())
+    special[std::string(option.special.value)] = option.special.word;
+  return {{"key", option.key},         {"flag", flag},
+          {"aliases", aliases},        {"group", option.group},
+          {"default", option.value},   {"can_be_auto", option.can_be_auto},
+          {"choices", option.choices}, {"unit", option.unit},
+          {"special", special},        {"on_resume", name_of(option.effect)},
           {"help", option.help}};
 }
 

@@ -435,6 +435,25 @@ TEST(OptionTable, AFewOptionsAreBasic) {
     }
 }
 
+TEST(OptionTable, ANumberThatIsNoneToPeopleHasAWord) {
+  size_t n_words = 0;
+  for (const Option& option : option_table()) {
+    const SpecialValue& special = option.special;
+    if (option.value == "-1" || option.value == "0") {
+      EXPECT_EQ(special.value, option.value) << option.key;
+    }
+    EXPECT_EQ(special.value.empty(), special.word.empty()) << option.key;
+    if (special.value.empty()) continue;
+    ++n_words;
+    EXPECT_TRUE(value_from_text(option, special.value)) << option.key;
+    if (special.value == option.value) {
+      EXPECT_CONTAINS(options_markdown(), "| `" + std::string(option.value) + "` (" +
+                                              std::string(special.word) + ") |");
+    }
+  }
+  EXPECT_GT(n_words, 0u);
+}
+
 constexpr std::string_view kOptionsBegin = "<!-- options ", kOptionsEnd = "<!-- end of options -->";
 
 TEST(OptionsPage, HasTheOptionsOfTheTable) {

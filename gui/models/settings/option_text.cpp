@@ -85,6 +85,16 @@ QString unit_of(const Option& option) {
 QString help_of(const Option& option) {
   return translated(option.help);
 }
+QString special_word(const Option& option, const QString& text) {
+  if (option.special.value.empty()) return {};
+  const auto value = read(option, text.trimmed());
+  const bool is_special = value && value == read(option, to_text(option.special.value));
+  return is_special ? translated(option.special.word) : QString();
+}
+QString in_words(const Option& option, const QString& text) {
+  const QString word = special_word(option, text);
+  return word.isEmpty() ? text : word;
+}
 QString group_of(const Option& option) {
   return translated(option.group);
 }

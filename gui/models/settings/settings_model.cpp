@@ -104,11 +104,11 @@ QVariant SettingsModel::data(const QModelIndex& index, int role) const {
         case label_column:
           return label_of(option);
         case value_column:
-          return row.text;
+          return role == Qt::DisplayRole ? in_words(option, row.text) : row.text;
         case unit_column:
           return unit_of(option);
         case default_column:
-          return default_text(key);
+          return role == Qt::DisplayRole ? in_words(option, default_text(key)) : default_text(key);
         case group_column:
           return group_of(option);
         case changed_column:
@@ -121,8 +121,9 @@ QVariant SettingsModel::data(const QModelIndex& index, int role) const {
       return help_of(option);
     case Qt::AccessibleTextRole:
       if (index.column() != label_column) return {};
-      return row.text.isEmpty() ? tr("%1, default %2").arg(label_of(option), default_text(key))
-                                : tr("%1, changed to %2").arg(label_of(option), row.text);
+      return row.text.isEmpty()
+                 ? tr("%1, default %2").arg(label_of(option), in_words(option, default_text(key)))
+                 : tr("%1, changed to %2").arg(label_of(option), in_words(option, row.text));
     case Qt::AccessibleDescriptionRole:
       return row.problem;
     case key_role:

@@ -98,9 +98,13 @@ void SettingChange::show_state(const service::RunFacts& facts,
 void SettingChange::show_value() {
   const auto changed = changed_.find(key());
   const config::Option& option = *config::find_option(key()).option;
-  value_->setText(to_text(changed != changed_.end()
-                              ? changed->second
-                              : flag_value(option, settings_.value(option.key))));
+  const QString now =
+      to_text(changed != changed_.end() ? changed->second
+                                        : flag_value(option, settings_.value(option.key)));
+  // A number that is none to people is shown as its word until another is typed.
+  const QString word = special_word(option, now);
+  value_->setText(word.isEmpty() ? now : QString());
+  value_->setPlaceholderText(word);
   value_->setModified(false);
   value_->setToolTip(help_of(option));
   check();

@@ -87,6 +87,11 @@ OptionField::OptionField(SettingsModel& settings,
   row->addWidget(editor(), is_wide(option().type) ? 1 : 0);
   if (browse_) row->addWidget(browse_);
   if (const QString unit = unit_of(option()); !unit.isEmpty()) row->addWidget(quiet_label(unit));
+  if (!option().special.value.empty()) {
+    meaning_ = quiet_label();
+    meaning_->setObjectName("meaning_" + key);
+    row->addWidget(meaning_);
+  }
   if (check_)
     row->addWidget(quiet_label(option().value == "true" ? tr("default on") : tr("default off")));
   if (!is_wide(option().type)) row->addStretch(1);
@@ -250,6 +255,7 @@ void OptionField::refresh() {
   const QString problem = settings_.problem(key_), name = label_of(option());
   const bool is_changed = !text.isEmpty();
   const QString shown = is_changed ? text : default_text;
+  const QString default_word = special_word(option(), default_text);
   if (check_) {
     const QSignalBlocker quiet(check_);
     check_->setChecked(shown.compare(QLatin1String("true"), Qt::CaseInsensitive) == 0);
@@ -260,12 +266,18 @@ void OptionField::refresh() {
     if (line_->text() != text) line_->setText(text);
     line_->setPlaceholderText(settings_.is_missing(key_) ? problem
                               : default_text.isEmpty()   ? QString()
-                                                         : tr("default %1").arg(default_text));
+                              : default_word.isEmpty()   ? tr("default %1").arg(default_text)
+                                                         : tr("default: %1").arg(default_word));
+  }
+  if (meaning_) {
+    const QString word = special_word(option(), text);
+    meaning_->setText(word.isEmpty() ? QString() : tr("= %1", "meaning of a number").arg(word));
   }
   editor()->setAccessibleName(is_changed ? tr("%1, changed").arg(name) : name);
   editor()->setAccessibleDescription(problem.isEmpty() ? help_of(option()) : problem);
-  const QString was = default_text.isEmpty() ? tr("Changed. The default is empty.")
-                                             : tr("Changed. The default is %1.").arg(default_text);
+  const QString was = default_text.isEmpty()
+                          ? tr("Changed. The default is empty.")
+                          : tr("Changed. The default is %1.").arg(in_words(option(), default_text));
   dot_->setVisible(is_changed);
   dot_->setToolTip(was);
   dot_->setAccessibleName(tr("%1 is changed").arg(name));

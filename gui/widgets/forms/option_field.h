@@ -68,6 +68,7 @@ class OptionField : public QWidget {
   QComboBox* combo_ = nullptr;
   QLineEdit* line_ = nullptr;
   QAction* suggest_ = nullptr;  ///< opens the list of suggestions
+  QLabel* meaning_ = nullptr;   ///< of a number that is none to people
   QToolButton* browse_ = nullptr;
   QToolButton* reset_ = nullptr;
   ErrorLabel* error_ = nullptr;

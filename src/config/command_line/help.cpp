@@ -88,9 +88,12 @@ std::string option_entry(const Option& option, size_t width, bool says_effect) {
   if (!others.empty()) others += '.';
   std::string text(option.help);
   if (!option.value.empty()) {
-    bool has_unit = !option.unit.empty() && option.value != "auto";
+    const bool is_special = option.special.value == option.value;
+    const std::string_view about = is_special               ? option.special.word
+                                   : option.value == "auto" ? std::string_view()
+                                                            : option.unit;
     text += fmt::format(" Default {}{}.", option.value,
-                        has_unit ? fmt::format(" ({})", option.unit) : "");
+                        about.empty() ? "" : fmt::format(" ({})", about));
   }
   const std::string resumed = says_effect && option.effect != Effect::free
                                   ? fmt::format(" [{}]", name_of(option.effect))

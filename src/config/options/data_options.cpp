@@ -156,6 +156,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "0",
        .unit = "share of dataset",
+       .special = {"0", "nothing"},
        .range = {0, 1, true},
        .aliases = {{"val_size"}, {"test_size"}, {"val_set_size"}, {"test_split_size"}},
        .help = "Share of dataset that is held out for evaluation, drawn by data_seed. More makes "

@@ -56,6 +56,7 @@ std::vector<Option> generation_options() {
        .level = Level::basic,
        .value = "auto",
        .unit = "divisor of the scores",
+       .special = {"0", "the likeliest token"},
        .can_be_auto = true,
        .range = {0, 100},
        .verbs = kGenerating,
@@ -68,6 +69,7 @@ std::vector<Option> generation_options() {
        .group = kGenerationGroup,
        .value = "0",
        .unit = "tokens",
+       .special = {"0", "all tokens"},
        .range = {0, kMaxInteger},
        .verbs = kGenerating,
        .help = "Tokens are drawn among so many of the likeliest; 0 is all of them."},
@@ -77,6 +79,7 @@ std::vector<Option> generation_options() {
        .group = kGenerationGroup,
        .value = "1",
        .unit = "share of probability",
+       .special = {"1", "all tokens"},
        .range = {0, 1},
        .verbs = kGenerating,
        .help = "Tokens are drawn among the likeliest whose probabilities add up to this; 1 is all "

@@ -328,6 +328,7 @@ std::vector<Option> machine_options() {
        .effect = Effect::changes_training,
        .value = "0",
        .unit = "evaluations",
+       .special = {"0", "off"},
        .range = {0, kMaxInteger},
        .aliases = {{"early_stopping_steps"}},
        .help = "Stop after so many evaluations in a row without a better metric_for_best_model; 0 "
@@ -339,6 +340,7 @@ std::vector<Option> machine_options() {
        .effect = Effect::changes_training,
        .value = "0",
        .unit = "of the metric",
+       .special = {"0", "any improvement"},
        .range = {0, 1e6},
        .help = "By how much a metric must improve to count for early_stopping_patience; more stops "
                "sooner on a plateau."},

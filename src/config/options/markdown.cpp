@@ -33,6 +33,11 @@ std::string aliases_of(const Option& option) {
   return names;
 }
 
+std::string default_of(const Option& option) {
+  const bool is_special = !option.special.value.empty() && option.special.value == option.value;
+  return code(option.value) + (is_special ? fmt::format(" ({})", cell(option.special.word)) : "");
+}
+
 std::string values_of(const Option& option) {
   if (option.type == Type::boolean) return "true, false";
   if (!option.choices.empty()) {
@@ -58,7 +63,7 @@ std::string options_markdown() {
           text.empty() ? "" : "\n", cell(group));
     }
     text += fmt::format("| {} | {} | {} | {} | {} | **{}.** {} |\n", code(option.key),
-                        aliases_of(option), code(option.value), values_of(option),
+                        aliases_of(option), default_of(option), values_of(option),
                         option.verbs & kTrain ? name_of(option.effect) : "", cell(option.label),
                         cell(option.help));
   }

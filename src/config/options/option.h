@@ -70,6 +70,12 @@ struct ChoiceAlias {
 /** `basic`: what most runs set; a form shows these first, and all on request. */
 enum class Level : uint8_t { all, basic };
 
+/** A number that is none to people: of max_steps -1 is "by epochs". */
+struct SpecialValue {
+  std::string_view value;  ///< as a user would write it; empty: the option has none
+  std::string_view word;   ///< what forms and pages show
+};
+
 struct Option {
   std::string_view key;
   std::string_view label;  // its name in a form: "Learning rate"
@@ -79,6 +85,7 @@ struct Option {
   Effect effect = Effect::free;
   std::string_view value;          // built-in value, as a user would write it
   std::string_view unit = {};      // of a number: "tokens"
+  SpecialValue special = {};       // often the built-in value
   std::string_view since = "0.1";  // the first Ferry that has it
   bool can_be_auto = false;        // "auto" stands for "Ferry chooses"; choices list it themselves
   Range range = {};

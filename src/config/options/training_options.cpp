@@ -92,6 +92,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "-1",
        .unit = "steps",
+       .special = {"-1", "by epochs"},
        .range = {-1, kMaxInteger},
        .aliases = {{"steps"}},
        .help = "Stop after this many optimizer steps, whatever num_train_epochs says; -1 goes by "
@@ -103,6 +104,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "0",
        .unit = "time: 90s, 30min, 8h, 2d",
+       .special = {"0", "no limit"},
        .range = {0, 315360000},
        .help =
            "End after this much time in training steps of the whole run, resumed parts "
@@ -151,6 +153,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "0",
        .unit = "share of learning_rate",
+       .special = {"0", "zero"},
        .range = {0, 1},
        .aliases = {{"cosine_min_lr_ratio"}},
        .help = "What cosine_with_min_lr, polynomial and wsd end at. Above 0 the last steps still "
@@ -290,6 +293,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "0",
        .unit = "factor of learning_rate",
+       .special = {"0", "off"},
        .range = {0, 1},
        .help = "Pull of the weights towards zero, per step and learning rate; biases and norms are "
                "left out. "
@@ -332,6 +336,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "1",
        .unit = "norm of all gradients",
+       .special = {"0", "off"},
        .range = {0, 1e9},
        .aliases = {{"clip_grad_norm"}, {"grad_clip"}, {"gradient_clipping"}},
        .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off: "
@@ -370,6 +375,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "1",
        .unit = "factor for each layer",
+       .special = {"1", "same everywhere"},
        .range = {0.01, 1},
        .aliases = {{"layer_decay"}, {"llrd"}},
        .help =
@@ -386,6 +392,7 @@ std::vector<Option> training_options() {
        .effect = Effect::changes_training,
        .value = "0",
        .unit = "share of a label",
+       .special = {"0", "off"},
        .range = {0, 1, true},
        .aliases = {{"label_smoothing"}},
        .help = "Share of each label spread over all classes; 0.1 makes overconfident classifiers "

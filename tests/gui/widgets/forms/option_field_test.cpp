@@ -205,6 +205,45 @@ TEST(OptionField, TakesTextFromRightToLeft) {
   EXPECT_EQ(settings.text("text_column"), "עמודה");
 }
 
+TEST(OptionField, ANumberThatIsNoneToPeopleIsShownAsAWord) {
+  SettingsModel settings;
+  int n_words = 0;
+  for (int row = 0; row < settings.rowCount(); ++row) {
+    const config::Option& option = settings.option(row);
+    if (option.special.value.empty()) continue;
+    const QString key = to_text(option.key), word = to_text(option.special.word);
+    const OptionField field(settings, key);
+    ASSERT_TRUE(field.line()) << key.toStdString();
+    if (option.special.value == option.value) {
+      EXPECT_TRUE(field.line()->placeholderText().endsWith(word)) << key.toStdString();
+    }
+    const auto* const meaning = field.findChild<QLabel*>("meaning_" + key);
+    ASSERT_TRUE(meaning) << key.toStdString();
+    EXPECT_EQ(meaning->text(), "");
+    settings.set_text(key, to_text(option.special.value));
+    EXPECT_TRUE(meaning->text().endsWith(word)) << key.toStdString();
+    EXPECT_EQ(settings.problem(key), "") << key.toStdString();
+    settings.reset(key);
+    ++n_words;
+  }
+  EXPECT_GT(n_words, 5);
+}
+
+TEST(OptionField, ATypedNumberStaysWhatItIs) {
+  SettingsModel settings;
+  const OptionField field(settings, "max_steps");
+  EXPECT_EQ(field.line()->placeholderText().toStdString(), "default: by epochs");
+  settings.set_text("max_steps", "-1");
+  EXPECT_EQ(field.line()->text(), "-1");
+  EXPECT_EQ(settings.problem("max_steps"), "");
+  const QModelIndex cell =
+      settings.index(settings.row_of("max_steps"), SettingsModel::value_column);
+  EXPECT_EQ(cell.data().toString().toStdString(), "by epochs");
+  EXPECT_EQ(cell.data(Qt::EditRole).toString(), "-1");
+  settings.set_text("max_steps", "-2");
+  EXPECT_NE(settings.problem("max_steps"), "");
+}
+
 TEST(OptionForm, ShowsTheBasicOnesAndThoseThatWereChanged) {
   SettingsModel settings;
   OptionForm form(settings);
