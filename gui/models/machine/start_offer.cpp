@@ -7,6 +7,7 @@
 #include <set>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #undef slots  // of Qt; a name in the plan
 #include "src/config/models/models.h"
@@ -213,7 +214,7 @@ PlanWords words_of(const service::PlanAnswer& answer) {
   const bool has_gpu = answer.request.has_gpu;
   if (answer.refusal) {
     words.verdict = StartWords::tr("It does not fit this machine.");
-    words.help = to_text(answer.refusal->what());
+    words.help = message_of(to_text(answer.refusal->what())).text;
     return words;
   }
   if (!answer.disk.fits()) {

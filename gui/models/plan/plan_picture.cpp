@@ -64,7 +64,7 @@ QString PlanPicture::text_of(const PlanChange& change) {
   QStringList settings;
   for (const auto& [key, value] : change.settings) {
     const config::Option* option = config::find_option(key.toStdString()).option;
-    settings << QStringLiteral("%1 %2").arg(option ? to_text(option->label) : key, value);
+    settings << QStringLiteral("%1 %2").arg(option ? label_of(*option) : key, value);
   }
   const QString all = settings.join(QStringLiteral(", "));
   // Beside more memory fewer bytes are no gain.
@@ -90,7 +90,7 @@ PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   is_complete_ = outcome.is_complete;
   machine = name_of(answer.machine);
   for (const std::string& note : answer.notes)
-    notes << sentence(service_words(to_text(note)));
+    notes << message_of(service_words(to_text(note))).text;
   add_verdict(outcome);
   if (answer.plan) add_memory(answer);
   if (answer.time) add_time(answer);
@@ -335,7 +335,7 @@ void PlanPicture::add_verdict(const PlanOutcome& outcome) {
     // "[plan] the model does not fit: it needs ... - it fits with ..."
     const QString words = to_text(answer.refusal->what()).section(QStringLiteral("] "), 1);
     why = words.section(QStringLiteral(" - "), 0, 0);
-    help = words.section(QStringLiteral(" - "), 1);
+    help = message_of(words.section(QStringLiteral(" - "), 1)).text;
     const QString known = QStringLiteral("the model does not fit: ");
     if (why.startsWith(known)) why = why.mid(known.size());
   } else if (!answer.disk.fits()) {

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 
 #include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -125,7 +126,8 @@ QString FerryProcess::message_of_end(int exit_code, QProcess::ExitStatus status)
     return exit_code == 9 ? tr("The system ended it (signal 9), most likely for want of memory.")
                           : tr("It ended unexpectedly (signal %1).").arg(exit_code);
   const QString said = last_message(QString::fromUtf8(errors_));
-  return said.isEmpty() ? tr("It ended with exit code %1 and said nothing.").arg(exit_code) : said;
+  return said.isEmpty() ? tr("It ended with exit code %1 and said nothing.").arg(exit_code)
+                        : message_of(said).text;
 }
 
 void FerryProcess::take_end(int exit_code, QProcess::ExitStatus status) {

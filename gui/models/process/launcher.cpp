@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/paths.h"
 
@@ -45,6 +46,14 @@ QString said_in(const fs::path& log) {
   constexpr qint64 kTail = 4000;
   if (file.size() > kTail) file.seek(file.size() - kTail);
   return QString::fromUtf8(file.readAll()).trimmed();
+}
+
+/** Messages of the command line among other lines. */
+QString in_app_words(const QString& said) {
+  QStringList lines = said.split('\n');
+  for (QString& line : lines)
+    if (line.startsWith(QLatin1String("ferry: "))) line = message_of(line).text;
+  return lines.join('\n');
 }
 
 }  // namespace
@@ -171,7 +180,7 @@ void Launcher::look() {
   for (const Start& start : ended) {
     const QString said = said_in(start.log);
     QFile::remove(path_text(start.log));
-    emit failed(start.run, said.isEmpty() ? tr("It ended without a message.") : said,
+    emit failed(start.run, said.isEmpty() ? tr("It ended without a message.") : in_app_words(said),
                 start.command);
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"
@@ -111,7 +112,7 @@ ExportCheck check_export(const fs::path& model, const fs::path& target) {
   ExportCheck check;
   fs::path directory;
   if (const auto trouble = trouble_of([&] { directory = config::find_model(model.string()); })) {
-    check.trouble = *trouble;
+    check.trouble = message_of(*trouble).text;
     return check;
   }
   check.form = read_model_form(path_text(directory));

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
 #include "src/tasks/task.h"
@@ -53,7 +54,7 @@ ModelForm read_model_form(const QString& name_or_path) {
   ModelForm form;
   if (const auto trouble = trouble_of([&] { read_config(form, name_or_path); })) {
     form.kind = FormKind::none;
-    form.trouble = *trouble;
+    form.trouble = message_of(*trouble).text;
   }
   return form;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/runs/logs/train_log.h"
 #include "src/service/runs/trainer_process.h"
@@ -49,7 +50,7 @@ void RunFollower::set_active(bool active) {
 }
 
 QString RunFollower::trouble() const {
-  return watch_.trouble().empty() ? metrics_trouble_ : to_text(watch_.trouble());
+  return watch_.trouble().empty() ? metrics_trouble_ : message_of(to_text(watch_.trouble())).text;
 }
 
 void RunFollower::look() {
@@ -148,7 +149,7 @@ void RunFollower::take_replies() {
 
 void RunFollower::act(RunAction action, const std::function<void()>& work) {
   if (!allowed_.allows(action)) return;
-  if (const auto trouble = trouble_of(work)) emit replied(false, *trouble);
+  if (const auto trouble = trouble_of(work)) emit replied(false, message_of(*trouble).text);
   emit changed();  // it waits for an answer now
 }
 

@@ -9,6 +9,7 @@
 
 #include "gui/models/runs/run_list_row.h"
 #include "gui/models/runs/run_progress.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/config.h"
 #include "src/runs/directory/run_directory.h"
@@ -319,7 +320,8 @@ bool RunListModel::look_at(Row& row) {
     row.gone_since = is_gone ? std::optional(Clock::now()) : std::nullopt;
     has_changed = true;
   }
-  const QString trouble = is_gone ? tr("Its directory was removed.") : to_text(row.watch.trouble());
+  const QString trouble =
+      is_gone ? tr("Its directory was removed.") : message_of(to_text(row.watch.trouble())).text;
   if (trouble != row.trouble) {
     row.trouble = trouble;
     has_changed = true;

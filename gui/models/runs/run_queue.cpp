@@ -12,6 +12,7 @@
 #include <QStandardPaths>
 #include <algorithm>
 
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"
@@ -203,7 +204,7 @@ void RunQueue::read_directory() {
                       data = name_in_queue(settings.maybe_text("dataset").value_or(""));
         entry.about = data.isEmpty() ? model : tr("%1 on %2", "model on data").arg(model, data);
       } catch (const std::exception& wrong) {
-        entry.trouble = QString::fromUtf8(wrong.what());
+        entry.trouble = message_of(QString::fromUtf8(wrong.what())).text;
       }
       if (entry.title.isEmpty()) entry.title = entry.about.isEmpty() ? entry.id : entry.about;
     }
@@ -280,7 +281,7 @@ void RunQueue::start(int row) {
   config::Config settings;
   if (const auto trouble = trouble_of(
           [&] { config::read_toml_file(settings, file_of(entry), config::Source::file); })) {
-    entry.trouble = *trouble;
+    entry.trouble = message_of(*trouble).text;
     return change(row);
   }
   const QString id = entry.id;

@@ -1,5 +1,6 @@
 #include "gui/models/runs/run_requests.h"
 
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -32,7 +33,7 @@ void RunRequests::ask(const fs::path& run,
   if (const auto found = clients_.find(run);
       found != clients_.end() && (!found->second.asks || found->second.asks->n_waiting() == 0))
     clients_.erase(found);
-  emit replied(run, false, *trouble);
+  emit replied(run, false, message_of(*trouble).text);
 }
 
 void RunRequests::take(const fs::path& run) {

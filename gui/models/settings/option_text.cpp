@@ -3,8 +3,8 @@
 #include <QCoreApplication>
 #include <QRegularExpression>
 #include <algorithm>
-#include <charconv>
 
+#include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "src/config/options/value.h"
 #include "src/config/param_groups.h"
@@ -20,9 +20,9 @@ QString translated(std::string_view text) {
   return QCoreApplication::translate("options", std::string(text).c_str());
 }
 
-QString tr(const char* text) {
-  return QCoreApplication::translate("option_text", text);
-}
+struct OptionWords {
+  Q_DECLARE_TR_FUNCTIONS(OptionWords)
+};
 
 std::optional<config::Value> read(const Option& option, const QString& text) {
   return config::value_from_text(option, text.toStdString());
@@ -57,17 +57,11 @@ QString range_problem(const Option& option, const QString& text) {
     number = *real;
   else
     return {};
-  const QString why = number < option.range.min ? tr("%1 is too small. Expected %2.")
-                                                : tr("%1 is too large. Expected %2.");
+  const QString why = number < option.range.min ? OptionWords::tr("%1 is too small. Expected %2.")
+                                                : OptionWords::tr("%1 is too large. Expected %2.");
   const QString trade_off = trade_off_of(option);
   const QString said = why.arg(text.trimmed(), expected_of(option));
   return trade_off.isEmpty() ? said : said + ' ' + trade_off;
-}
-
-const Option* option_of_word(QString word) {
-  while (word.startsWith('-'))
-    word.remove(0, 1);
-  return config::find_option(word.toStdString()).option;
 }
 
 }  // namespace
@@ -99,7 +93,11 @@ QString group_of(const Option& option) {
   return translated(option.group);
 }
 QString expected_of(const Option& option) {
-  return translated(config::expectation(option));
+  const QString said = to_text(config::expectation(option));
+  const QString or_auto = QStringLiteral(", or auto");
+  return said.endsWith(or_auto)
+             ? OptionWords::tr("%1, or auto").arg(service_words(said.chopped(or_auto.size())))
+             : service_words(said);
 }
 
 QString trade_off_of(const Option& option) {
@@ -117,16 +115,16 @@ QString problem_of(const Option& option, const QString& text) {
   if (read(option, text)) return {};
   if (option.type == Type::groups) {
     const QString why = to_text(config::parse_param_groups(text.toStdString()).problem);
-    return tr("%1. Expected %2.").arg(why, expected_of(option));
+    return OptionWords::tr("%1. Expected %2.").arg(why, expected_of(option));
   }
   if (option.type == Type::choice) {
     const std::string nearest = config::nearest_name(text.toStdString(), option.choices);
-    if (!nearest.empty()) return tr("Did you mean %1?").arg(to_text(nearest));
+    if (!nearest.empty()) return OptionWords::tr("Did you mean %1?").arg(to_text(nearest));
   }
   if (const QString number = as_number(option, text); !number.isEmpty())
-    return tr("Write %1, with a point and without a percent sign.").arg(number);
+    return OptionWords::tr("Write %1, with a point and without a percent sign.").arg(number);
   if (const QString why = range_problem(option, text); !why.isEmpty()) return why;
-  return tr("Expected %1.").arg(expected_of(option));
+  return OptionWords::tr("Expected %1.").arg(expected_of(option));
 }
 
 bool matches(const Option& option, const QString& words) {
@@ -148,45 +146,6 @@ bool suits_task(const Option& option, const QString& task) {
   if (option.group == "Generation" || option.group == "Samples") return task == "causal-lm";
   if (option.key == "label_column") return task != "causal-lm" && task != "mlm";
   return true;
-}
-
-OptionMessage message_of(const QString& what) {
-  OptionMessage message;
-  static const QRegularExpression place(QStringLiteral("^\\[[a-z_.]+\\] "));
-  static const QRegularExpression word(QStringLiteral("(--)?[A-Za-z][A-Za-z0-9_-]*"));
-  QString text = what;
-  text.remove(place);
-  // " (--lr)" and " (dataset from the app)" say where a value was given: always in this form.
-  static const QRegularExpression where(
-      QStringLiteral(" \\((--[a-z0-9_-]+|[a-z0-9_]+ from (the app|--[a-z0-9_-]+))\\)"));
-  text.remove(where);
-  // Of a whole path that is no help.
-  if (text.contains(QLatin1String("'/")))
-    text.remove(QStringLiteral(" - paths count from the current directory"));
-  QString shown;
-  qsizetype at = 0;
-  for (auto it = word.globalMatch(text); it.hasNext();) {
-    const QRegularExpressionMatch match = it.next();
-    const QString name = match.captured();
-    // "task" and "device" are words, too; "eval_fraction" and "--task" are options for sure.
-    const bool is_name = name.contains('_') || name.startsWith(QLatin1String("--"));
-    const Option* option = is_name ? option_of_word(name) : nullptr;
-    if (!option) continue;
-    shown += text.mid(at, match.capturedStart() - at) + tr("“%1”").arg(label_of(*option));
-    at = match.capturedEnd();
-    const QString key = to_text(option->key);
-    if (!message.keys.contains(key)) message.keys << key;
-  }
-  shown += text.mid(at);
-  // What a command line takes as KEY = NAME is a field here.
-  static const QRegularExpression named(
-      QStringLiteral("name it with (“[^”]+”) = NAME(, or by its number from 0)?"));
-  const QRegularExpressionMatch field = named.match(shown);
-  if (field.hasMatch())
-    shown.replace(field.capturedStart(), field.capturedLength(),
-                  tr("choose it as %1").arg(field.captured(1)));
-  message.text = sentence(shown);
-  return message;
 }
 
 }  // namespace ferry::gui

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/runs_page.h"
@@ -121,7 +122,7 @@ void RunsPage::clone() {
   const fs::path run = shared().runs.path_of(row);
   config::Config settings;
   if (const auto trouble = trouble_of([&] { settings = settings_of(run); }))
-    return inline_->tell(*trouble);
+    return inline_->tell(message_of(*trouble).text);
   emit shared().navigator.new_run_wanted(settings);
 }
 
@@ -196,7 +197,7 @@ void RunsPage::do_beside(std::function<QString()> work, std::function<void(const
         [this, result, trouble, then] {
           is_busy_ = false;
           if (trouble)
-            inline_->tell(*trouble);
+            inline_->tell(message_of(*trouble).text);
           else
             then(result);
           show_state();

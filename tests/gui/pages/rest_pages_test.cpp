@@ -206,7 +206,7 @@ TEST_F(Export, OptionsOfTheResultAreOnTheCommandLine) {
   type->setCurrentIndex(type->findData("fp16"));
   go.click();
   ASSERT_TRUE(wait_for_end());
-  EXPECT_TRUE(message.text().contains("--dtype=fp16")) << message.text().toStdString();
+  EXPECT_TRUE(message.text().contains(": fp16”")) << message.text().toStdString();
 }
 
 TEST_F(Export, WhatWasWrittenIsNotWrittenAgain) {

@@ -155,7 +155,7 @@ TEST_F(TryIt, SaysWhatWentWrongInThePage) {
   {
     PlayedFerry ferry(surroundings.home, "echo 'ferry: [gpu] no room' >&2\nexit 3\n");
     ASSERT_TRUE(ask_and_wait());
-    EXPECT_EQ(message.text(), "no room");  // without where it was found
+    EXPECT_EQ(message.text(), "No room");  // without where it was found
     EXPECT_TRUE(message.isVisible());
   }
   PlayedFerry ferry(surroundings.home, "echo '{\"text\":\"t\"}'\n");

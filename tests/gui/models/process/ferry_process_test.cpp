@@ -70,8 +70,7 @@ TEST(FerryProcess, SaysWhatTheProgramSaidOfItsFailure) {
   process.start({"predict"}, FerryProcess::Output::json);
   ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
   ASSERT_EQ(heard.failures.size(), 1);
-  EXPECT_EQ(heard.failures.front(),
-            "[config.model] no model here\n  its last checkpoint is a model");
+  EXPECT_EQ(heard.failures.front(), "No model here\n  its last checkpoint is a model");
 }
 
 TEST(FerryProcess, AnswersThatAreNotJsonAreAFailure) {

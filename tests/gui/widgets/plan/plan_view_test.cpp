@@ -152,7 +152,7 @@ TEST_F(PlanViews, AnAmountThatIsNoneIsSaidBesideTheField) {
   field->setModified(true);
   emit field->editingFinished();
   EXPECT_TRUE(wishes_.isEmpty());
-  EXPECT_TRUE(find<QLabel>("plan_field_error")->text().contains("“GPU memory”"))
+  EXPECT_TRUE(find<QLabel>("plan_field_error")->text().contains("“GPU memory: much”"))
       << "by the name of its field";
 }
 
