@@ -42,9 +42,17 @@ namespace {
     QT_TRANSLATE_NOOP("service", "stopped as asked"),
     QT_TRANSLATE_NOOP("service", "stopped after saving"),
     QT_TRANSLATE_NOOP("service", "stopped without saving"),
+    QT_TRANSLATE_NOOP("service", "paused"),
     QT_TRANSLATE_NOOP("service", "paused after step %1"),
     QT_TRANSLATE_NOOP("service", "the GPU's memory is free after step %1"),
+    QT_TRANSLATE_NOOP("service",
+                      "this driver cannot give the GPU's memory back before the end after step %1"),
     QT_TRANSLATE_NOOP("service", "resumed after step %1"),
+    QT_TRANSLATE_NOOP("service", "stops after step %1, unsaved"),
+    QT_TRANSLATE_NOOP("service", "the run has ended"),
+    QT_TRANSLATE_NOOP("service", "the run is paused: resume it first"),
+    QT_TRANSLATE_NOOP("service", "the run is paused already"),
+    QT_TRANSLATE_NOOP("service", "the run is not paused"),
     // plans (src/plan/search/search.cpp)
     QT_TRANSLATE_NOOP("service", "%1 micro-batch of %2"),
     QT_TRANSLATE_NOOP("service", "%1 micro-batches of %2"),
@@ -63,6 +71,16 @@ namespace {
     QT_TRANSLATE_NOOP("service",
                       "weights and states of %1 of %2 blocks on the GPU, of the others on the "
                       "host, streamed block by block"),
+    QT_TRANSLATE_NOOP("service",
+                      "weights and states of %1 of %2 blocks on the GPU, of the others on the "
+                      "host, the weights on the GPU, too"),
+    QT_TRANSLATE_NOOP("service",
+                      "weights and states of %1 of %2 blocks on the GPU, of the others on the "
+                      "host, streamed block by block but for %3 whose weights stay on the GPU"),
+    QT_TRANSLATE_NOOP("service",
+                      "weights and states of %1 of %2 blocks on the GPU, of the others on the "
+                      "host, streamed block by block but for the states of %3 that stay on the "
+                      "GPU, which updates them"),
     QT_TRANSLATE_NOOP("service", "states of %1 of %2 blocks on NVMe"),
     QT_TRANSLATE_NOOP("service", "weights of %1 of %2 blocks on NVMe"),
     QT_TRANSLATE_NOOP("service", "gradients of %1 of %2 blocks on NVMe"),
@@ -70,6 +88,12 @@ namespace {
     QT_TRANSLATE_NOOP("service", "saved tensors kept but for the largest"),
     QT_TRANSLATE_NOOP("service", "saved tensors recomputed"),
     QT_TRANSLATE_NOOP("service", "saved tensors on the host"),
+    QT_TRANSLATE_NOOP("service",
+                      "saved tensors of the last %1 of %2 blocks kept, of the others kept but for "
+                      "the largest"),
+    QT_TRANSLATE_NOOP("service",
+                      "saved tensors of the last %1 of %2 blocks kept but for the largest, of the "
+                      "others recomputed"),
     QT_TRANSLATE_NOOP("service", "outputs of blocks on the host"),
     // what one more GiB is of (src/service/plan/more_memory.cpp)
     QT_TRANSLATE_NOOP("service", "GPU memory"),
@@ -113,6 +137,45 @@ constexpr const char* kWithNames[] = {
                       "published figures and the assumptions below; nothing of it was measured on "
                       "such a machine"),
     QT_TRANSLATE_NOOP("service", "measured %1 by ferry %2"),
+    // answers of a run (src/train/loop/control.cpp)
+    QT_TRANSLATE_NOOP("service",
+                      "%1 of the GPU would have to go to host memory, and %2 are free; `ferry runs "
+                      "stop` saves and leaves"),
+    QT_TRANSLATE_NOOP("service", "the run continues: %1"),
+    QT_TRANSLATE_NOOP("service", "it stays paused: %1"),
+    QT_TRANSLATE_NOOP("service",
+                      "%1 stays as it is while the run goes on; learning_rate, weight_decay, "
+                      "max_grad_norm and eval_steps can change"),
+    QT_TRANSLATE_NOOP("service", "%1 = %2 from step %3 on"),
+    QT_TRANSLATE_NOOP("service", "'%1' is nothing that a run does"),
+    // what an option takes (src/config/options/value.cpp); longer forms come first
+    QT_TRANSLATE_NOOP("service", "an integer of at least %1 and below %2"),
+    QT_TRANSLATE_NOOP("service", "an integer of at least %1 and at most %2"),
+    QT_TRANSLATE_NOOP("service", "an integer of at least %1"),
+    QT_TRANSLATE_NOOP("service", "an integer of at most %1"),
+    QT_TRANSLATE_NOOP("service", "an integer"),
+    QT_TRANSLATE_NOOP("service", "a number of at least %1 and below %2"),
+    QT_TRANSLATE_NOOP("service", "a number of at least %1 and at most %2"),
+    QT_TRANSLATE_NOOP("service", "a number of at least %1"),
+    QT_TRANSLATE_NOOP("service", "a number of at most %1"),
+    QT_TRANSLATE_NOOP("service", "a number"),
+    QT_TRANSLATE_NOOP("service", "a size such as 11GiB of at least %1 and below %2"),
+    QT_TRANSLATE_NOOP("service", "a size such as 11GiB of at least %1 and at most %2"),
+    QT_TRANSLATE_NOOP("service", "a size such as 11GiB of at least %1"),
+    QT_TRANSLATE_NOOP("service", "a size such as 11GiB of at most %1"),
+    QT_TRANSLATE_NOOP("service", "a size such as 11GiB"),
+    QT_TRANSLATE_NOOP("service", "one of %1"),
+    QT_TRANSLATE_NOOP("service", "a time such as 90s, 30min or 8h, at most %1"),
+    QT_TRANSLATE_NOOP("service",
+                      "a whole number of steps, or a share of all steps from 0 to below 1"),
+    QT_TRANSLATE_NOOP(
+        "service",
+        "a whole number of steps, a share of all steps from 0 to below 1, or a time such as 30min"),
+    QT_TRANSLATE_NOOP("service", "text"),
+    QT_TRANSLATE_NOOP("service", "a path"),
+    QT_TRANSLATE_NOOP("service", "true or false"),
+    QT_TRANSLATE_NOOP("service", "items separated by commas"),
+    QT_TRANSLATE_NOOP("service", "groups such as 'classifier.*:lr=1e-4,decay=0', separated by ;"),
 };
 
 /** The translation of a line that has one of these forms; nullopt for any other line. */

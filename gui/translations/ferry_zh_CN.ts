@@ -41,6 +41,69 @@
     </message>
 </context>
 <context>
+    <name>MessageWords</name>
+    <message>
+        <source>choose Resume on the Runs page</source>
+        <translation>请在“运行”页选择“继续”</translation>
+    </message>
+    <message>
+        <source>Resume on the Runs page continues it</source>
+        <translation>在“运行”页选择“继续”可接着训练</translation>
+    </message>
+    <message>
+        <source>stop it on the Runs page</source>
+        <translation>请在“运行”页停止它</translation>
+    </message>
+    <message>
+        <source>make a model of it on the Export page</source>
+        <translation>请在“导出”页由它生成模型</translation>
+    </message>
+    <message>
+        <source>see the Doctor page</source>
+        <translation>请查看“诊断”页</translation>
+    </message>
+    <message>
+        <source>look at the Doctor page again</source>
+        <translation>再次查看“诊断”页</translation>
+    </message>
+    <message>
+        <source>the Doctor page</source>
+        <translation>“诊断”页</translation>
+    </message>
+    <message>
+        <source>the Memory step of New run</source>
+        <translation>“新建运行”的“内存”步骤</translation>
+    </message>
+    <message>
+        <source>the Runs page</source>
+        <translation>“运行”页</translation>
+    </message>
+    <message>
+        <source>the New run page</source>
+        <translation>“新建运行”页</translation>
+    </message>
+    <message>
+        <source>the Export page</source>
+        <translation>“导出”页</translation>
+    </message>
+    <message>
+        <source>the Try it page</source>
+        <translation>“试用”页</translation>
+    </message>
+    <message>
+        <source>“%1”</source>
+        <translation>“%1”</translation>
+    </message>
+    <message>
+        <source>“%1: %2”</source>
+        <translation>“%1：%2”</translation>
+    </message>
+    <message>
+        <source>choose it as %1</source>
+        <translation>请在%1中选择它</translation>
+    </message>
+</context>
+<context>
     <name>ModelFacts</name>
     <message>
         <source>A %1 model is trained for: %2.</source>
@@ -64,6 +127,37 @@
     <message>
         <source>This model has no labels yet. Train it first: a base model answers nothing.</source>
         <translation>此模型还没有标签。请先训练：基础模型无法作答。</translation>
+    </message>
+</context>
+<context>
+    <name>OptionWords</name>
+    <message>
+        <source>%1 is too small. Expected %2.</source>
+        <translation>%1 太小，应为 %2。</translation>
+    </message>
+    <message>
+        <source>%1 is too large. Expected %2.</source>
+        <translation>%1 太大，应为 %2。</translation>
+    </message>
+    <message>
+        <source>%1, or auto</source>
+        <translation>%1，或 &apos;auto&apos;</translation>
+    </message>
+    <message>
+        <source>%1. Expected %2.</source>
+        <translation>%1。应为 %2。</translation>
+    </message>
+    <message>
+        <source>Did you mean %1?</source>
+        <translation>您是指 %1 吗？</translation>
+    </message>
+    <message>
+        <source>Write %1, with a point and without a percent sign.</source>
+        <translation>请写成 %1，使用小数点，不带百分号。</translation>
+    </message>
+    <message>
+        <source>Expected %1.</source>
+        <translation>应为 %1。</translation>
     </message>
 </context>
 <context>
@@ -230,6 +324,13 @@
     </message>
 </context>
 <context>
+    <name>SettingsFileWords</name>
+    <message>
+        <source>“%1” cannot be written: %2</source>
+        <translation>无法写入“%1”：%2</translation>
+    </message>
+</context>
+<context>
     <name>StartWords</name>
     <message>
         <source>%1, %2 (%3 free)</source>
@@ -325,45 +426,6 @@
     <message>
         <source>no label is likely</source>
         <translation>没有可能性较高的标签</translation>
-    </message>
-</context>
-<context>
-    <name>ferry::gui</name>
-    <message>
-        <source>%1 is too small. Expected %2.</source>
-        <translation>%1 太小，应为 %2。</translation>
-    </message>
-    <message>
-        <source>%1 is too large. Expected %2.</source>
-        <translation>%1 太大，应为 %2。</translation>
-    </message>
-    <message>
-        <source>%1. Expected %2.</source>
-        <translation>%1。应为 %2。</translation>
-    </message>
-    <message>
-        <source>Did you mean %1?</source>
-        <translation>您是指 %1 吗？</translation>
-    </message>
-    <message>
-        <source>Write %1, with a point and without a percent sign.</source>
-        <translation>请写成 %1，使用小数点，不带百分号。</translation>
-    </message>
-    <message>
-        <source>Expected %1.</source>
-        <translation>应为 %1。</translation>
-    </message>
-    <message>
-        <source>“%1”</source>
-        <translation>“%1”</translation>
-    </message>
-    <message>
-        <source>“%1” cannot be written: %2</source>
-        <translation>无法写入“%1”：%2</translation>
-    </message>
-    <message>
-        <source>choose it as %1</source>
-        <translation>请在%1中选择它</translation>
     </message>
 </context>
 <context>
@@ -1015,14 +1077,6 @@
         <translation>没有可学内容的文本：%1（%2 %）。</translation>
     </message>
     <message>
-        <source>Before they are cut the longest has %1 tokens%2. 95 % of the texts have at most %3.</source>
-        <translation>截断之前最长的有 %1 个词元%2。95 % 的文本不超过 %3 个。</translation>
-    </message>
-    <message>
-        <source> or more, which is all that the model takes</source>
-        <translation>或更多，这已是模型的上限</translation>
-    </message>
-    <message>
         <source>They are counted once all texts are read.</source>
         <translation>读完所有文本后才会统计。</translation>
     </message>
@@ -1040,6 +1094,22 @@
         <translation>
             <numerusform>其中 %n 个参与训练。</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>Before they are cut the longest has %1 tokens or more, which is all that the model takes.</source>
+        <translation>截断前最长的文本有 %1 个或更多词元，这已是模型的上限。</translation>
+    </message>
+    <message>
+        <source>Before they are cut the longest has %1 tokens.</source>
+        <translation>截断前最长的文本有 %1 个词元。</translation>
+    </message>
+    <message>
+        <source>“%1” that holds 95 % of them whole: %2; 99 %: %3; all: %4.</source>
+        <translation>能完整容纳其中 95 % 的“%1”：%2；99 %：%3；全部：%4。</translation>
     </message>
 </context>
 <context>
@@ -2599,6 +2669,15 @@
     <message>
         <source>Choose one of the data&apos;s columns</source>
         <translation>从数据的列中选择</translation>
+    </message>
+    <message>
+        <source>default: %1</source>
+        <translation>默认：%1</translation>
+    </message>
+    <message>
+        <source>= %1</source>
+        <comment>meaning of a number</comment>
+        <translation>= %1</translation>
     </message>
 </context>
 <context>
@@ -5895,6 +5974,42 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>factor for each layer</source>
         <translation>每层的系数</translation>
     </message>
+    <message>
+        <source>all tokens</source>
+        <translation>全部词元</translation>
+    </message>
+    <message>
+        <source>any improvement</source>
+        <translation>任何改善</translation>
+    </message>
+    <message>
+        <source>by epochs</source>
+        <translation>由轮数决定</translation>
+    </message>
+    <message>
+        <source>no limit</source>
+        <translation>不限</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>不留出</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>关闭</translation>
+    </message>
+    <message>
+        <source>same everywhere</source>
+        <translation>各层相同</translation>
+    </message>
+    <message>
+        <source>the likeliest token</source>
+        <translation>最可能的词元</translation>
+    </message>
+    <message>
+        <source>zero</source>
+        <translation>零</translation>
+    </message>
 </context>
 <context>
     <name>service</name>
@@ -6201,6 +6316,174 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>measured %1 by ferry %2</source>
         <translation>于 %1 由 ferry %2 测量</translation>
+    </message>
+    <message>
+        <source>paused</source>
+        <translation>已暂停</translation>
+    </message>
+    <message>
+        <source>this driver cannot give the GPU&apos;s memory back before the end after step %1</source>
+        <translation>在第 %1 步之后，此驱动在结束前无法释放 GPU 显存</translation>
+    </message>
+    <message>
+        <source>stops after step %1, unsaved</source>
+        <translation>在第 %1 步后停止，不保存</translation>
+    </message>
+    <message>
+        <source>the run has ended</source>
+        <translation>该运行已结束</translation>
+    </message>
+    <message>
+        <source>the run is paused: resume it first</source>
+        <translation>该运行已暂停：请先继续</translation>
+    </message>
+    <message>
+        <source>the run is paused already</source>
+        <translation>该运行已经暂停</translation>
+    </message>
+    <message>
+        <source>the run is not paused</source>
+        <translation>该运行没有暂停</translation>
+    </message>
+    <message>
+        <source>weights and states of %1 of %2 blocks on the GPU, of the others on the host, the weights on the GPU, too</source>
+        <translation>%2 块中 %1 块的权重和状态在 GPU 上，其余在主机上，权重同时也在 GPU 上</translation>
+    </message>
+    <message>
+        <source>weights and states of %1 of %2 blocks on the GPU, of the others on the host, streamed block by block but for %3 whose weights stay on the GPU</source>
+        <translation>%2 块中 %1 块的权重和状态在 GPU 上，其余在主机上，逐块传输，其中 %3 块的权重留在 GPU 上</translation>
+    </message>
+    <message>
+        <source>weights and states of %1 of %2 blocks on the GPU, of the others on the host, streamed block by block but for the states of %3 that stay on the GPU, which updates them</source>
+        <translation>%2 块中 %1 块的权重和状态在 GPU 上，其余在主机上，逐块传输，其中 %3 块的状态留在 GPU 上并由 GPU 更新</translation>
+    </message>
+    <message>
+        <source>saved tensors of the last %1 of %2 blocks kept, of the others kept but for the largest</source>
+        <translation>%2 块中最后 %1 块的激活值保留，其余保留，最大的除外</translation>
+    </message>
+    <message>
+        <source>saved tensors of the last %1 of %2 blocks kept but for the largest, of the others recomputed</source>
+        <translation>%2 块中最后 %1 块的激活值保留，最大的除外，其余重新计算</translation>
+    </message>
+    <message>
+        <source>%1 of the GPU would have to go to host memory, and %2 are free; `ferry runs stop` saves and leaves</source>
+        <translation>需要把 GPU 上的 %1 移到主机内存，而空闲的只有 %2；请选择“停止并保存”</translation>
+    </message>
+    <message>
+        <source>the run continues: %1</source>
+        <translation>该运行继续：%1</translation>
+    </message>
+    <message>
+        <source>it stays paused: %1</source>
+        <translation>保持暂停：%1</translation>
+    </message>
+    <message>
+        <source>%1 stays as it is while the run goes on; learning_rate, weight_decay, max_grad_norm and eval_steps can change</source>
+        <translation>%1 在运行期间保持不变；可以更改 learning_rate、weight_decay、max_grad_norm 和 eval_steps</translation>
+    </message>
+    <message>
+        <source>%1 = %2 from step %3 on</source>
+        <translation>从第 %3 步起 %1 = %2</translation>
+    </message>
+    <message>
+        <source>&apos;%1&apos; is nothing that a run does</source>
+        <translation>运行不会做“%1”</translation>
+    </message>
+    <message>
+        <source>an integer of at least %1 and below %2</source>
+        <translation>整数，至少 %1 且小于 %2</translation>
+    </message>
+    <message>
+        <source>an integer of at least %1 and at most %2</source>
+        <translation>整数，至少 %1 且至多 %2</translation>
+    </message>
+    <message>
+        <source>an integer of at least %1</source>
+        <translation>整数，至少 %1</translation>
+    </message>
+    <message>
+        <source>an integer of at most %1</source>
+        <translation>整数，至多 %1</translation>
+    </message>
+    <message>
+        <source>an integer</source>
+        <translation>整数</translation>
+    </message>
+    <message>
+        <source>a number of at least %1 and below %2</source>
+        <translation>数值，至少 %1 且小于 %2</translation>
+    </message>
+    <message>
+        <source>a number of at least %1 and at most %2</source>
+        <translation>数值，至少 %1 且至多 %2</translation>
+    </message>
+    <message>
+        <source>a number of at least %1</source>
+        <translation>数值，至少 %1</translation>
+    </message>
+    <message>
+        <source>a number of at most %1</source>
+        <translation>数值，至多 %1</translation>
+    </message>
+    <message>
+        <source>a number</source>
+        <translation>数值</translation>
+    </message>
+    <message>
+        <source>a size such as 11GiB of at least %1 and below %2</source>
+        <translation>大小（例如 11GiB），至少 %1 且小于 %2</translation>
+    </message>
+    <message>
+        <source>a size such as 11GiB of at least %1 and at most %2</source>
+        <translation>大小（例如 11GiB），至少 %1 且至多 %2</translation>
+    </message>
+    <message>
+        <source>a size such as 11GiB of at least %1</source>
+        <translation>大小（例如 11GiB），至少 %1</translation>
+    </message>
+    <message>
+        <source>a size such as 11GiB of at most %1</source>
+        <translation>大小（例如 11GiB），至多 %1</translation>
+    </message>
+    <message>
+        <source>a size such as 11GiB</source>
+        <translation>大小（例如 11GiB）</translation>
+    </message>
+    <message>
+        <source>one of %1</source>
+        <translation>以下之一：%1</translation>
+    </message>
+    <message>
+        <source>a time such as 90s, 30min or 8h, at most %1</source>
+        <translation>时间，例如 90s、30min 或 8h，最多 %1</translation>
+    </message>
+    <message>
+        <source>a whole number of steps, or a share of all steps from 0 to below 1</source>
+        <translation>整数步数，或占全部步数的比例（0 到 1，不含 1）</translation>
+    </message>
+    <message>
+        <source>a whole number of steps, a share of all steps from 0 to below 1, or a time such as 30min</source>
+        <translation>整数步数、占全部步数的比例（0 到 1，不含 1），或时间，例如 30min</translation>
+    </message>
+    <message>
+        <source>text</source>
+        <translation>文本</translation>
+    </message>
+    <message>
+        <source>a path</source>
+        <translation>路径</translation>
+    </message>
+    <message>
+        <source>true or false</source>
+        <translation>&apos;true&apos; 或 &apos;false&apos;</translation>
+    </message>
+    <message>
+        <source>items separated by commas</source>
+        <translation>用逗号分隔的各项</translation>
+    </message>
+    <message>
+        <source>groups such as &apos;classifier.*:lr=1e-4,decay=0&apos;, separated by ;</source>
+        <translation>分组，例如 &apos;classifier.*:lr=1e-4,decay=0&apos;，用 ; 分隔</translation>
     </message>
 </context>
 </TS>

@@ -66,6 +66,8 @@ def main():
         for renewed in Path(directory).glob("*.ts"):
             for context in ElementTree.parse(renewed).getroot().iter("context"):
                 name = f"{renewed.name}: {context.findtext('name')}"
+                if context.findtext("name") == "ferry::gui":  # tr() of no class: nobody looks these up
+                    faults += [f"{name}: {message.findtext('source')}" for message in context.iter("message")]
                 for message in context.iter("message"):
                     source, translation = message.findtext("source"), message.find("translation")
                     forms = [form.text or "" for form in translation.iter("numerusform")] or [translation.text or ""]

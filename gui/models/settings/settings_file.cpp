@@ -13,6 +13,14 @@ namespace ferry::gui {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+struct SettingsFileWords {
+  Q_DECLARE_TR_FUNCTIONS(SettingsFileWords)
+};
+
+}  // namespace
+
 QByteArray settings_toml(const config::Config& settings, const config::PresetHead& head) {
   std::string text, group;
   const auto say = [&](std::string_view key, const std::string& value) {
@@ -34,14 +42,12 @@ QByteArray settings_toml(const config::Config& settings, const config::PresetHea
 }
 
 QString write_text_file(const fs::path& file, const QByteArray& text) {
-  const auto tr = [](const char* what) {
-    return QCoreApplication::translate("settings_file", what);
-  };
   std::error_code error;
   if (file.has_parent_path()) fs::create_directories(file.parent_path(), error);
   QSaveFile saved(path_text(file));
   if (!saved.open(QIODevice::WriteOnly) || saved.write(text) != text.size() || !saved.commit())
-    return tr("“%1” cannot be written: %2").arg(path_text(file), saved.errorString());
+    return SettingsFileWords::tr("“%1” cannot be written: %2")
+        .arg(path_text(file), saved.errorString());
   return {};
 }
 

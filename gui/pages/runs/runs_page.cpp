@@ -7,6 +7,7 @@
 #include "gui/models/runs/run_filter.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/service_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/queue_section.h"
@@ -98,7 +99,9 @@ RunsPage::RunsPage(Shared& shared, QWidget* parent)
   connect(&shared.queue, &RunQueue::status_changed, this, &RunsPage::show_state);
   connect(&requests_, &RunRequests::replied, this,
           [this](const fs::path& run, bool is_done, const QString& text) {
-            const QString said = tr("%1: %2", "run and reply").arg(isolated(run_name(run)), text);
+            const QString said =
+                tr("%1: %2", "run and reply")
+                    .arg(isolated(run_name(run)), message_of(service_words(text)).text);
             if (is_done)
               emit this->shared().navigator.said(said);
             else
