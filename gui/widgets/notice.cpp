@@ -15,7 +15,7 @@ namespace ferry::gui {
 Notice::Notice(QWidget* parent) : QFrame(parent) {
   sign_ = new TextLabel;
   sign_->setFont(heading_font(font(), 1));
-  sign_->setAlignment(Qt::AlignTop | Qt::AlignHCenter);
+  sign_->setAlignment(Qt::AlignCenter);
   // The same room for every sign: the text beside it stays where it is.
   sign_->setMinimumWidth(sign_->fontMetrics().boundingRect(QStringLiteral("✕✕")).width());
   text_ = new TextLabel;
@@ -50,8 +50,26 @@ void Notice::say(Kind kind, const QString& said) {
   restyle();
 }
 
+void Notice::keep_room(int n_lines) {
+  n_lines_ = n_lines;
+  QSizePolicy policy = sizePolicy();
+  policy.setRetainSizeWhenHidden(true);
+  setSizePolicy(policy);
+  const QMargins margins = layout()->contentsMargins();
+  setMinimumHeight(n_lines * fontMetrics().lineSpacing() + margins.top() + margins.bottom());
+}
+
 QString Notice::text() const {
   return isHidden() ? QString() : text_->text();
+}
+
+QHBoxLayout* heading_with(const QString& title, Notice& notice, double larger) {
+  auto* const row = new QHBoxLayout;
+  row->setSpacing(notice.fontMetrics().height());
+  row->addWidget(heading_label(title, larger), 0, Qt::AlignTop);
+  notice.keep_room();
+  row->addWidget(&notice, 1);
+  return row;
 }
 
 QColor Notice::colour() const {
@@ -71,6 +89,7 @@ QColor Notice::colour() const {
 void Notice::changeEvent(QEvent* event) {
   QFrame::changeEvent(event);
   if (event->type() == QEvent::PaletteChange && text_) restyle();
+  if (event->type() == QEvent::FontChange && n_lines_ > 0) keep_room(n_lines_);
 }
 
 void Notice::paintEvent(QPaintEvent*) {

@@ -1,9 +1,12 @@
 #pragma once
 // A message in the page, beside what it concerns or at its top: a sign and a bar of its kind's
-// colour, words that can be selected. It takes no room while there is none.
+// colour, words that can be selected. It takes no room while there is none, but where room is kept.
 
 #include <QFrame>
 
+#include "gui/widgets/look.h"
+
+class QHBoxLayout;
 class QLabel;
 
 namespace ferry::gui {
@@ -21,6 +24,9 @@ class Notice : public QFrame {
   void show_warning(const QString& text) { say(Kind::warning, text); }
   void show_error(const QString& text) { say(Kind::error, text); }
   void clear() { say(kind_, {}); }
+  /** Takes the room of so many lines also while nothing is shown: what is below it stays where it
+   * is. */
+  void keep_room(int n_lines = 2);
   /** Empty: nothing is shown. */
   QString text() const;
   bool is_error() const { return kind_ == Kind::error && !text().isEmpty(); }
@@ -36,6 +42,10 @@ class Notice : public QFrame {
   Kind kind_ = Kind::info;
   QLabel* sign_ = nullptr;
   QLabel* text_ = nullptr;
+  int n_lines_ = 0;  ///< whose room is kept
 };
+
+/** A page's title with the notice beside it, where nothing moves as it comes and goes. */
+QHBoxLayout* heading_with(const QString& title, Notice& notice, double larger = kTitle);
 
 }  // namespace ferry::gui

@@ -162,7 +162,8 @@ void ComparePage::make_runs_page() {
   auto* const looks = new QHBoxLayout;
   looks->addWidget(metric_label);
   looks->addWidget(metric_);
-  looks->addStretch(1);
+  notice_->keep_room();
+  looks->addWidget(notice_, 1);
   looks->addWidget(smoothing_);
   auto* const splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(chart_);
@@ -176,7 +177,6 @@ void ComparePage::make_runs_page() {
   column->setSpacing(10);
   column->addLayout(head);
   column->addWidget(chips_);
-  column->addWidget(notice_);
   column->addLayout(looks);
   column->addWidget(splitter, 1);
 

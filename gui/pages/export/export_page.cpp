@@ -99,10 +99,6 @@ QWidget* ExportPage::make_form() {
   room_ = note_label();
   room_->setObjectName("room");
   column->addWidget(room_);
-  trouble_ = new Notice;
-  trouble_->setObjectName("target_trouble");
-  column->addWidget(trouble_);
-
   auto* buttons = new QHBoxLayout;
   export_button_ = new QPushButton(tr("&Export"));
   export_button_->setObjectName("export_button");
@@ -127,6 +123,10 @@ QWidget* ExportPage::make_form() {
   buttons->addWidget(doing_text_);
   buttons->addStretch(0);
   column->addLayout(buttons);
+  // Below the buttons, which stay where they are.
+  trouble_ = new Notice;
+  trouble_->setObjectName("target_trouble");
+  column->addWidget(trouble_);
   message_ = new Notice;
   message_->setObjectName("message");
   column->addWidget(message_);

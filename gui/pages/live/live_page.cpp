@@ -18,6 +18,7 @@
 #include "gui/models/runs/run_progress.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/service_words.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"
@@ -88,7 +89,6 @@ void LivePage::make_run_page() {
   notice_->setObjectName("live_notice");
   answer_ = new TextLabel;
   answer_->setObjectName("answer");
-  answer_->setWordWrap(true);
   answer_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   smoothing_ = new SmoothingBox;
   charts_ = new LiveCharts(shared().settings);
@@ -126,10 +126,12 @@ void LivePage::make_run_page() {
   steer->addWidget(actions_);
   steer->addWidget(try_button_);
   steer->addWidget(export_button_);
-  steer->addStretch(1);
+  steer->addWidget(answer_, 1);
   steer->addWidget(change_);
   auto* const looks = new QHBoxLayout;
-  looks->addWidget(answer_, 1);
+  // Room is kept for a notice: one that comes or goes moves nothing.
+  notice_->keep_room();
+  looks->addWidget(notice_, 1);
   looks->addWidget(smoothing_);
   looks->addWidget(choose);
   looks->addWidget(other);
@@ -145,9 +147,7 @@ void LivePage::make_run_page() {
   column->setContentsMargins(kPageMargin, kPageMargin, kPageMargin, kPageMargin);
   column->setSpacing(10);
   column->addWidget(header_);
-  // Below the buttons: a notice that comes or goes moves none of them.
   column->addLayout(steer);
-  column->addWidget(notice_);
   column->addLayout(looks);
   column->addWidget(splitter_, 1);
 
@@ -206,7 +206,7 @@ void LivePage::connect_follower() {
   connect(follower, &RunFollower::log_grown, log_, &LogPane::add);
   connect(follower, &RunFollower::log_anew, this, [this] { log_->show_log({}); });
   connect(follower, &RunFollower::replied, this, [this](bool is_done, const QString& text) {
-    const QString said = sentence(service_words(text));
+    const QString said = message_of(service_words(text)).text;
     say_answer(is_done ? said : tr("! %1").arg(said));
   });
   connect(follower, &RunFollower::ended, this, &LivePage::note_end);

@@ -62,12 +62,11 @@ void show_parts(QTextEdit& edit,
 
 SamplesPage::SamplesPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   auto* column = new QVBoxLayout(this);
-  column->addWidget(heading_label(tr("Samples"), kTitle));
-  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::run);
-  column->addWidget(picker_);
   message_ = new Notice;
   message_->setObjectName("message");
-  column->addWidget(message_);
+  column->addLayout(heading_with(tr("Samples"), *message_));
+  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::run);
+  column->addWidget(picker_);
 
   auto* split = new QSplitter(Qt::Vertical);
   split->setChildrenCollapsible(false);

@@ -133,6 +133,7 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   browse->setObjectName("browse_runs");
   runs_trouble_ = new Notice;
   runs_trouble_->setObjectName("runs_trouble");
+  runs_trouble_->keep_room();
   form->addRow(label_for(runs_, tr("&Runs folder")),
                with_notes(row_of({runs_, browse}),
                           {note_label(tr("New runs get a folder of their own in it. Runs that are "

@@ -43,12 +43,11 @@ QString number_text(double value) {
 TryItPage::TryItPage(Shared& shared, QWidget* parent)
     : Page(shared, parent), background_(this), process_(this) {
   auto* column = new QVBoxLayout(this);
-  column->addWidget(heading_label(tr("Try a model"), kTitle));
-  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::model);
-  column->addWidget(picker_);
   model_message_ = new Notice;
   model_message_->setObjectName("model_message");
-  column->addWidget(model_message_);
+  column->addLayout(heading_with(tr("Try a model"), *model_message_));
+  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::model);
+  column->addWidget(picker_);
 
   auto* split = new QSplitter;
   split->setChildrenCollapsible(false);

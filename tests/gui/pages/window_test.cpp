@@ -12,6 +12,7 @@
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QToolButton>
 #include <QWheelEvent>
 
 #include "gui/app/app_style.h"
@@ -20,6 +21,7 @@
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/new_run/new_run_page.h"
+#include "gui/pages/runs/inline_bar.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/plan/plan_view.h"
@@ -154,6 +156,103 @@ TEST(Window, NoLetterOfAltIsTwiceInAStepOfNewRun) {
       check_mnemonics(*filled.window, "step " + std::to_string(step), filled.menus);
     }
   }
+}
+
+/** The places of all that can be clicked on a page but for what is in `beside`. Only layouts are
+ * brought up to date, so that nothing comes from a thread meanwhile. */
+QMap<QString, QPoint> places_of_fields(const Page& page, const QWidget& beside) {
+  for (int n = 0; n < 8; ++n)
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
+  QMap<QString, QPoint> places;
+  int n = 0;
+  for (const QWidget* field : page.findChildren<QWidget*>()) {
+    const bool is_field = qobject_cast<const QAbstractButton*>(field) ||
+                          qobject_cast<const QComboBox*>(field) ||
+                          qobject_cast<const QLineEdit*>(field);
+    ++n;
+    if (is_field && field->isVisible() && !beside.isAncestorOf(field))
+      places[QStringLiteral("%1 (%2)").arg(field->objectName()).arg(n)] =
+          field->mapTo(&page, QPoint());
+  }
+  return places;
+}
+
+TEST(Window, ANoticeMovesNothingThatCanBeClicked) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  window.resize(1280, 800);
+  window.queue().add(filled.config, "waits");
+  emit window.navigator().new_run_wanted(filled.config);
+  emit window.navigator().live_wanted(filled.first);
+  emit window.navigator().compare_wanted({filled.first, filled.second});
+  emit window.navigator().export_wanted(filled.first);
+  emit window.navigator().try_wanted(filled.first);
+  const QString words = QStringLiteral("It could not be done as it was asked for. ").repeated(5);
+  int n_shown = 0;
+  const auto check = [&](const Page& page, const QWidget& notice, const auto& show,
+                         const auto& hide) {
+    hide();
+    const QMap<QString, QPoint> before = places_of_fields(page, notice);
+    show();
+    const QMap<QString, QPoint> with = places_of_fields(page, notice);
+    ++n_shown;
+    for (auto it = before.begin(); it != before.end(); ++it)
+      EXPECT_EQ(with.value(it.key()), it.value())
+          << page.metaObject()->className() << ", " << notice.objectName().toStdString() << ": "
+          << it.key().toStdString();
+    hide();
+  };
+  for (int at = 0; at < 10; ++at) {
+    Page& page = window.page(static_cast<PageId>(at));
+    window.show_page(static_cast<PageId>(at));
+    QCoreApplication::processEvents();
+    for (auto* notice : page.findChildren<Notice*>())
+      if (notice->parentWidget()->isVisible())
+        check(
+            page, *notice, [&] { notice->show_error(words); }, [&] { notice->clear(); });
+    for (auto* bar : page.findChildren<InlineBar*>())
+      check(
+          page, *bar, [&] { bar->tell(words); }, [&] { bar->hide(); });
+  }
+  EXPECT_GE(n_shown, 8);
+}
+
+/** The most that a pixel of the picture differs from its corner, as a contrast. */
+double contrast_in(const QImage& image) {
+  double most = 1;
+  for (int y = 0; y < image.height(); ++y)
+    for (int x = 0; x < image.width(); ++x)
+      most = std::max(most, contrast(image.pixelColor(x, y), image.pixelColor(0, 0)));
+  return most;
+}
+
+TEST(Window, AThemeThatIsChosenLaterLeavesNothingUnseen) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  emit window.navigator().live_wanted(filled.first);
+  for (const Theme theme : {Theme::dark, Theme::light, Theme::dark}) {
+    filled.settings.set_theme(theme);
+    window.show_page(PageId::live);
+    QCoreApplication::processEvents();
+    auto& live = window.page(PageId::live);
+    auto* const menu = live.findChild<QWidget*>("chart_loss")->findChild<QToolButton*>();
+    ASSERT_TRUE(menu);
+    ASSERT_TRUE(menu->isVisible());
+    EXPECT_GE(contrast_in(menu->grab().toImage()), 3) << "the mark of the chart's menu";
+    window.show_page(PageId::new_run);
+    auto& basic = part<QPushButton>(window.page(PageId::new_run), "basic_button");
+    auto& all = part<QPushButton>(window.page(PageId::new_run), "all_button");
+    all.click();
+    const QImage off = basic.grab().toImage();
+    basic.click();
+    const QImage on = basic.grab().toImage();
+    double most = 1;
+    for (int x = 0; x < on.width(); ++x)
+      for (int y = 0; y < on.height(); ++y)
+        most = std::max(most, contrast(on.pixelColor(x, y), off.pixelColor(x, y)));
+    EXPECT_GE(most, 2) << "which of Basic and All settings is chosen";
+  }
+  filled.settings.set_theme(Theme::light);
 }
 
 TEST(Window, StartWarnsOfThisMachineWhateverCardIsLookedAt) {
