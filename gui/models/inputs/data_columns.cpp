@@ -7,6 +7,7 @@
 
 #include "gui/models/text.h"
 #include "src/data/read/dataset_files.h"
+#include "src/data/read/first_row.h"
 
 namespace ferry::gui {
 
@@ -81,6 +82,9 @@ QStringList data_columns(const std::string& dataset) {
       const QStringList cells =
           cells_of(header, kind == ".tsv" ? QChar('\t') : delimiter_of(header));
       if (are_names(cells)) columns = cells;
+    } else {
+      for (const std::string& field : fields_of_first_row(files.front()))
+        columns << to_text(field);
     }
   });
   return columns;

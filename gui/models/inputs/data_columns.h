@@ -7,8 +7,9 @@
 
 namespace ferry::gui {
 
-/** The columns of a CSV or TSV file with a header, or the keys of a JSON-lines file's first row; of
- * several files the first one's. Empty where there are none, or the file cannot be read. */
+/** The columns of a CSV or TSV file with a header, or the fields of the first row of a JSON,
+ * Parquet or Arrow file; of several files the first one's. Empty where there are none, or the file
+ * cannot be read. */
 QStringList data_columns(const std::string& dataset);
 
 }  // namespace ferry::gui

@@ -48,7 +48,7 @@ QLabel* make_fact(const char* name) {
 }  // namespace
 
 StartPage::StartPage(Shared& shared, QWidget* parent)
-    : Page(shared, parent), looking_(this), finding_(this), planning_(this) {
+    : Page(shared, parent), looking_(this), finding_(this), planning_(this), naming_(this) {
   auto* outer = new QVBoxLayout(this);
   outer->setContentsMargins(0, 0, 0, 0);
   auto* scroll = new QScrollArea;
@@ -111,12 +111,13 @@ QWidget* StartPage::make_machine() {
   doctor_ = new QPushButton(tr("&Check everything"));
   doctor_->setObjectName("doctor_button");
   auto* row = new QHBoxLayout;
-  row->addWidget(machine_state_, 1);
-  row->addWidget(doctor_);
-  grid->addLayout(row, 2, 0, 1, 4);
   machine_trouble_ = new Notice;
   machine_trouble_->setObjectName("machine_trouble");
-  grid->addWidget(machine_trouble_, 3, 0, 1, 4);
+  machine_trouble_->keep_room();
+  row->addWidget(machine_state_);
+  row->addWidget(machine_trouble_, 1);
+  row->addWidget(doctor_);
+  grid->addLayout(row, 2, 0, 1, 4);
   connect(doctor_, &QPushButton::clicked, this,
           [this] { emit shared().navigator.page_wanted(PageId::doctor); });
   return group;
@@ -156,7 +157,9 @@ QWidget* StartPage::make_plan() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(heading_label(tr("2. See that it fits")));
+  plan_trouble_ = new Notice;
+  plan_trouble_->setObjectName("plan_trouble");
+  column->addLayout(heading_with(tr("2. See that it fits"), *plan_trouble_, kHeading));
   auto* grid = new QGridLayout;
   models_ = new QComboBox;
   models_->setObjectName("field_model");
@@ -209,10 +212,6 @@ QWidget* StartPage::make_plan() {
   grid->setColumnStretch(1, 1);
   column->addLayout(grid);
   column->addWidget(make_fetch());
-  plan_trouble_ = new Notice;
-  plan_trouble_->setObjectName("plan_trouble");
-  column->addWidget(plan_trouble_);
-
   column->addSpacing(fontMetrics().height() / 2);
   column->addWidget(heading_label(tr("3. Start")));
   auto* row = new QHBoxLayout;
@@ -372,7 +371,8 @@ void StartPage::set_active(bool active) {
 void StartPage::look() {
   looking_.ask([] { return look_at_machine(); },
                [this](const MachineLook& look, const QString& trouble) {
-                 if (!trouble.isEmpty()) return machine_trouble_->show_error(trouble);
+                 if (!trouble.isEmpty())
+                   return machine_trouble_->show_error(message_of(trouble).text);
                  take_machine(look);
                });
 }
@@ -391,8 +391,9 @@ void StartPage::take_machine(const MachineLook& look) {
     machine_trouble_->clear();
   } else {
     const MachineLook::Trouble& worst = look.troubles.front();
-    const QString text =
-        worst.cure.isEmpty() ? worst.what : tr("%1. %2").arg(worst.what, sentence(worst.cure));
+    const QString text = worst.cure.isEmpty()
+                             ? worst.what
+                             : tr("%1. %2").arg(worst.what, message_of(worst.cure).text);
     if (worst.is_error)
       machine_trouble_->show_error(text);
     else
@@ -414,14 +415,27 @@ void StartPage::choose(StartKind kind) {
 
 void StartPage::set_data(const std::filesystem::path& data) {
   own() = data;
-  const QStringList columns =
-      kind_ == StartKind::go_on ? QStringList() : data_columns(data.string());
+  if (kind_ != StartKind::go_on) {
+    fill_columns({});
+    naming_.ask([data] { return data_columns(data.string()); },
+                [this](const QStringList& columns, const QString&) { fill_columns(columns); });
+  }
+  plan();
+}
+
+void StartPage::fill_columns(const QStringList& columns) {
   for (QComboBox* combo : {text_column_, label_column_}) {
     combo->clear();
     combo->addItem(tr("found by its name"));
     combo->addItems(columns);
   }
-  plan();
+  show_columns();
+}
+
+/** A text to continue has no columns. */
+void StartPage::show_columns() {
+  columns_box_->setVisible(takes_own() && kind_ != StartKind::go_on && !own().empty() &&
+                           text_column_->count() > 1);
 }
 
 void StartPage::choose_data(bool folder) {
@@ -453,7 +467,7 @@ void StartPage::find() {
       },
       [this](const Found& found, const QString& trouble) {
         take_found(found);
-        if (!trouble.isEmpty()) plan_trouble_->show_error(trouble);
+        if (!trouble.isEmpty()) plan_trouble_->show_error(message_of(trouble).text);
       });
   update_start();
 }
@@ -506,7 +520,7 @@ std::optional<config::Config> StartPage::settings_now() {
                                  kind_ == StartKind::go_on ? sample_settings(own()) : columns_set())
                    : settings_of(offer, found_.data->path, found_.data->settings);
   });
-  if (trouble) plan_trouble_->show_error(*trouble);
+  if (trouble) plan_trouble_->show_error(message_of(*trouble).text);
   return settings;
 }
 
@@ -526,7 +540,7 @@ void StartPage::plan() {
                      : tr("No sample text is on this machine. Choose a .txt file of "
                           "yours."));
   data_->setToolTip(is_own || !found_.data ? QString() : path_text(found_.data->path));
-  columns_box_->setVisible(is_own && text_column_->count() > 1);
+  show_columns();
   plan_trouble_->clear();
   data_trouble_->set_error({});
   const auto settings = settings_now();
@@ -583,7 +597,7 @@ void StartPage::start() {
   const auto trouble = trouble_of(
       [&] { started_ = shared().launcher.start(*settings, shared().settings.runs_directory()); });
   is_asking_ = false;
-  if (trouble) start_trouble_->show_error(*trouble);
+  if (trouble) start_trouble_->show_error(message_of(*trouble).text);
   update_start();
 }
 

@@ -46,6 +46,8 @@ class StartPage : public Page {
   QWidget* make_plan();
   QWidget* make_next();
   QWidget* make_columns();
+  void fill_columns(const QStringList& columns);
+  void show_columns();
   QWidget* make_fetch();
   void show_fetch();
   void take_fetched(const std::filesystem::path& directory);
@@ -84,7 +86,7 @@ class StartPage : public Page {
   Notice *plan_trouble_, *start_trouble_;
   QPushButton *start_button_, *all_settings_;
 
-  LatestWorker looking_, finding_, planning_;
+  LatestWorker looking_, finding_, planning_, naming_;
   std::shared_ptr<StartPlanner> planner_ = std::make_shared<StartPlanner>();
   std::optional<MachineLook> machine_;
   StartKind kind_ = StartKind::classify;

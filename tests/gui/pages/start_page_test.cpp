@@ -171,7 +171,7 @@ TEST_F(Start, ColumnsWithOtherNamesAreChosen) {
   page.set_data(surroundings.home / "odd.csv");
   auto& text = part<QComboBox>(page, "field_text_column");
   auto& label = part<QComboBox>(page, "field_label_column");
-  ASSERT_TRUE(text.isVisible());
+  ASSERT_TRUE(wait_until([&] { return text.isVisible(); }));
   const auto choose = [](QComboBox& combo, const QString& name) {
     combo.setCurrentIndex(combo.findText(name));
     emit combo.activated(combo.currentIndex());
@@ -224,7 +224,7 @@ TEST_F(Start, AStartThatFailsSaysWhyInThePage) {
   EXPECT_FALSE(start.isEnabled());
   auto& message = part<Notice>(page, "start_trouble");
   ASSERT_TRUE(wait_until([&] { return message.isVisible(); }));
-  EXPECT_TRUE(message.text().contains("it is full")) << message.text().toStdString();
+  EXPECT_TRUE(message.text().contains("It is full")) << message.text().toStdString();
   EXPECT_TRUE(start.isEnabled());
   EXPECT_FALSE(surroundings.settings.has_seen_start());
 }
