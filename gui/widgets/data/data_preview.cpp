@@ -59,15 +59,6 @@ QString percent(int64_t n, int64_t of) {
       of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0, 'f', 1);
 }
 
-/** The least end of a bin that so large a share of all texts is not beyond. */
-int64_t length_of_share(const service::LengthBins& bins, double share) {
-  const double all = static_cast<double>(std::reduce(bins.counts.begin(), bins.counts.end()));
-  int64_t n = 0;
-  for (size_t i = 0; i < bins.counts.size(); ++i)
-    if ((n += bins.counts[i]) >= share * all) return static_cast<int64_t>(i + 1) * bins.width;
-  return static_cast<int64_t>(bins.counts.size()) * bins.width;
-}
-
 /** One line of at most so many characters. */
 QString shortened(const std::string& text, int most) {
   QString all = to_text(std::string_view(text).substr(0, 4 * static_cast<size_t>(most)));
@@ -336,16 +327,27 @@ void DataPreview::show_numbers() {
   if (numbers.n_untrained)
     count(tr("Texts with nothing to learn: %1 (%2 %)."), *numbers.n_untrained);
   const auto& uncut = outcome_->uncut;
-  if (uncut && numbers.n_truncated > 0) {
-    constexpr double kMostTexts = 0.95;
-    const int64_t most = length_of_share(uncut->lengths, kMostTexts);
-    lines
-        << tr("Before they are cut the longest has %1 tokens%2. 95 % of the texts have at most %3.")
-               .arg(c.toString(static_cast<qlonglong>(uncut->n_longest)),
-                    uncut->n_longest >= outcome_->uncut_max_length
-                        ? tr(" or more, which is all that the model takes")
-                        : QString(),
-                    c.toString(static_cast<qlonglong>(std::min(most, uncut->n_longest))));
+  if (now.is_of_all) {
+    const auto tokens = [&](int64_t count) { return c.toString(static_cast<qlonglong>(count)); };
+    const service::PreviewNumbers& whole = uncut ? *uncut : numbers;
+    const QString field = label_of(*config::find_option("max_length").option);
+    // Texts that the model's own limit cuts are longer than is known.
+    const bool is_beyond = uncut && whole.n_longest >= outcome_->uncut_max_length;
+    const auto holding = [&](int64_t count) {
+      return is_beyond && count >= whole.n_longest ? tr("none") : tokens(count);
+    };
+    if (uncut && numbers.n_truncated > 0)
+      lines << (is_beyond
+                    ? tr("Before they are cut the longest has %1 tokens or more, which is all "
+                         "that the model takes.")
+                    : tr("Before they are cut the longest has %1 tokens."))
+                   .arg(tokens(whole.n_longest));
+    // Windows and filled sequences have the length that they are given.
+    const bool are_whole_texts = numbers.n_truncated == 0 && numbers.n_longest < now.max_length;
+    if (uncut || are_whole_texts)
+      lines << tr("“%1” that holds 95 % of them whole: %2; 99 %: %3; all: %4.")
+                   .arg(field, holding(whole.n_tokens_95), holding(whole.n_tokens_99),
+                        holding(whole.n_longest));
   }
   numbers_->setText(lines.join(QLatin1Char('\n')));
   chart_->set_numbers(uncut ? *uncut : numbers, now.max_length);

@@ -424,12 +424,23 @@ LengthBins bins_of(std::span<const int32_t> lengths) {
   return bins;
 }
 
+/** The least length that this share of all does not exceed. */
+int64_t length_of_share(std::span<const int32_t> lengths, int64_t percent) {
+  if (lengths.empty()) return 0;
+  std::vector<int32_t> sorted(lengths.begin(), lengths.end());
+  const auto at = sorted.begin() + (std::ssize(sorted) * percent + 99) / 100 - 1;
+  std::ranges::nth_element(sorted, at);
+  return *at;
+}
+
 PreviewNumbers numbers_of(std::span<const int32_t> lengths) {
   PreviewNumbers numbers = {.n_sequences = std::ssize(lengths), .lengths = bins_of(lengths)};
   for (const int64_t n : lengths) {
     numbers.n_tokens += n;
     numbers.n_longest = std::max(numbers.n_longest, n);
   }
+  numbers.n_tokens_95 = length_of_share(lengths, 95);
+  numbers.n_tokens_99 = length_of_share(lengths, 99);
   return numbers;
 }
 

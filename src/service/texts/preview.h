@@ -54,6 +54,8 @@ struct PreviewNumbers {
   int64_t n_sequences = 0;
   int64_t n_tokens = 0;
   int64_t n_longest = 0;
+  /** The least number of tokens that 95 and 99 of 100 sequences do not exceed. */
+  int64_t n_tokens_95 = 0, n_tokens_99 = 0;
   int64_t n_truncated = 0;
   /** Number of sequences without anything to learn; nullopt where that is drawn anew in each step.
    */

@@ -120,8 +120,33 @@ TEST_F(DataPreviews, CountsLengthsAndShowsTheFirstBatch) {
   ASSERT_TRUE(wait_until([&] { return !view_.is_reading(); }));
   EXPECT_TRUE(text_of("preview_numbers").contains("Before they are cut"))
       << text_of("preview_numbers").toStdString();
+  EXPECT_TRUE(text_of("preview_numbers").contains("that holds 95 % of them whole: "));
   EXPECT_FALSE(chart->accessibleDescription().contains("the longest of 6 tokens"))
       << chart->accessibleDescription().toStdString();
+}
+
+TEST_F(DataPreviews, SaysWhichLongestTextWouldDo) {
+  // 100 texts: 94 of 3 tokens with the ends, 4 of 4, 1 of 6 and 1 of 8.
+  std::string rows = "text\tlabel\n";
+  const auto add = [&](int n_texts, int n_words) {
+    for (int i = 0; i < n_texts; ++i) {
+      for (int w = 0; w < n_words; ++w)
+        rows += w > 0 ? " red" : "red";
+      rows += i % 2 ? "\ta\n" : "\tb\n";
+    }
+  };
+  add(94, 1);
+  add(4, 2);
+  add(1, 4);
+  add(1, 6);
+  const auto file = directory_.write("x.tsv", rows);
+  for (const char* max_length : {"5", "20"}) {
+    read(settings(file, {{"max_length", max_length}}));
+    ASSERT_TRUE(wait_until([&] { return !view_.is_reading(); }));
+    EXPECT_TRUE(
+        text_of("preview_numbers").contains("that holds 95 % of them whole: 4; 99 %: 6; all: 8."))
+        << max_length << ": " << text_of("preview_numbers").toStdString();
+  }
 }
 
 TEST_F(DataPreviews, CountsTheLabelsMostFirst) {
