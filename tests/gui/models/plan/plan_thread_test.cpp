@@ -105,6 +105,23 @@ TEST_F(PlanThreads, ARefusalComesWithChangesThatFit) {
   }
 }
 
+TEST_F(PlanThreads, EachBarHasTheScaleOfItsNumbers) {
+  for (const config::Config& config :
+       {large(), settings({{"machine", "auto"}, {"device", "cpu"}})}) {
+    const Outcome& outcome = last_of(config);
+    ASSERT_TRUE(outcome->answer);
+    const PlanPicture picture(*outcome);
+    int n_limited = 0;
+    for (const Bar& bar : picture.memory) {
+      if (bar.limit <= 0) continue;
+      ++n_limited;
+      const double shown = bar.total() / bar.scale, said = bar.total() / bar.limit;
+      EXPECT_NEAR(shown, said, 0.05) << bar.name.toStdString() << ": " << bar.caption.toStdString();
+    }
+    EXPECT_GE(n_limited, 2);
+  }
+}
+
 TEST(PlanChanges, AreReadFromTheRefusal) {
   using Settings = std::vector<std::pair<QString, QString>>;
   const auto changes = changes_in_words(
