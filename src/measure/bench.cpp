@@ -87,17 +87,26 @@ void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) 
   const auto adamw_at = [&](std::byte* data) {
     return Arena(data + parts.adamw_begin(), parts.adamw_bytes);
   };
+  const FirstTouch touch = [&](std::byte* data) {
+    touch_adamw_segments(*pool_, adamw_at(data));
+    touch_first(*pool_, data, parts.all_bytes());
+  };
+  int64_t copies_bytes = parts.copies_bytes;
   try {
-    host_memory_ = device_->reserve(Place::host, parts.all_bytes(), [&](std::byte* data) {
-      touch_adamw_segments(*pool_, adamw_at(data));
-      touch_first(*pool_, data, parts.all_bytes());
-    });
+    host_memory_ = device_->reserve(Place::host, parts.all_bytes(), touch);
   } catch (const Error& error) {
     skipped.push_back(fmt::format("memory for AdamW and copies: {}", error.what()));
-    return;
+    if (copies_bytes == 0) return;
+    // AdamW needs none of it pinned.
+    try {
+      host_memory_ = device_->reserve(Place::host, parts.all_bytes(), touch, ByteRange());
+    } catch (const Error&) {
+      return;
+    }
+    pins_nothing_ = true;
+    copies_bytes = 0;
   }
   // What is not pinned takes the way through a ring: no rate of the link.
-  int64_t copies_bytes = parts.copies_bytes;
   if (const PinnedBytes pinned = device_->pinned_bytes(); pinned.unpinned > 0)
     copies_bytes = std::min(copies_bytes, (pinned.pinned - pinned.ring) / 2 / kMiB * kMiB);
   std::byte* const base = host_memory_->data();

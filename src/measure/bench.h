@@ -71,6 +71,8 @@ class Bench {
   Device& device() { return *device_; }
   WorkerPool& pool() { return *pool_; }
   int n_threads() const { return pool_->n_workers(); }
+  /** The system pins no host memory: there is some, and the arenas of copies are empty. */
+  bool pins_nothing() const { return pins_nothing_; }
 
   Arena adamw;  ///< host: segments of AdamW
   bool is_adamw_filled = false;
@@ -95,6 +97,7 @@ class Bench {
   std::unique_ptr<CudaLibraryRegion> library_region_;
   std::unique_ptr<ComputeStream> stream_;
   EventId done_;
+  bool pins_nothing_ = false;
 };
 
 }  // namespace ferry::measure

@@ -103,6 +103,7 @@ class Measuring {
                              .process = taken.on_gpu};
     const PinnedBytes pinned = bench_.device().pinned_bytes();
     if (pinned.unpinned > 0) profile.gpu->pinned_bytes_max = pinned.pinned;
+    profile.gpu->pins_nothing = bench_.pins_nothing();
   }
 
   void run(Part part) {

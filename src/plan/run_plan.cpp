@@ -366,6 +366,11 @@ PlanRequest make_plan_request(const config::Config& config,
   const ProcessMemory process = process_memory_of(machine, n_graphs);
   request.is_reserve_assumed = !is_reserve_measured(machine);
   request.pinned_bytes_max = pinned_bytes_max_of(config, machine);
+  if (machine.has_gpu && gpu_of(machine).pins_nothing)
+    request.notes.emplace_back(
+        "the system refused to pin any host memory for copies to the GPU when this machine was "
+        "measured: a run on the GPU ends before its first step where that is still so; see "
+        "`ferry doctor`");
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =
       std::max<int64_t>(0, host_budget_of(config, machine) - request.host_reserved_bytes);

@@ -165,6 +165,24 @@ TEST(Reserve, IsWhatWasMeasuredOnTheMachine) {
   EXPECT_EQ(cpu.host_reserved_bytes, 2036 * kMiB);
 }
 
+TEST(PinnedMemory, APlanSaysWhereTheSystemPinsNothing) {
+  const config::Config config = config_of({{"gpu_memory", "8GiB"}, {"host_memory", "16GiB"}});
+  PlanMachine machine = with_gpu(kHopper);
+  machine.gpu_free_bytes = 20 * kGiB;
+  machine.profile = measured_memory();
+  const ModelTable model =
+      make_model_table(config, bert_of(1024, 16), HeadKind::classification, 2, machine);
+  const auto says_so = [&] {
+    const auto notes = make_plan_request(config, model, machine, /*trains=*/true, 0).notes;
+    return std::ranges::any_of(notes, [](const std::string& note) {
+      return note.find("refused to pin any host memory") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(says_so());
+  machine.profile->gpu->pins_nothing = true;
+  EXPECT_TRUE(says_so());
+}
+
 TEST(Reserve, IsAssumedWhereAnyOfItIsMissing) {
   const auto is_assumed = [](const PlanMachine& machine) {
     const config::Config config = config_of({{"gpu_memory", "8GiB"}});

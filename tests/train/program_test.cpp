@@ -332,6 +332,49 @@ TEST_F(Program, TheSameBitsWithoutClipping) {
             text_of(root_ / "unclipped_queues/final/model.safetensors"));
 }
 
+// A system that pins little: copies go through a ring. One that pins nothing: no run begins.
+TEST_F(Program, TheSameBitsWhereTheSystemRefusesToPin) {
+  const auto train = [&](const std::string& run, const std::string& options,
+                         const std::string& pinnable) {
+    const std::string of_device =
+        options + " --max-steps 4 --logging-steps 1 --device simulated --activations recompute";
+    return ferry(train_arguments(run) + of_device,
+                 pinnable.empty() ? "true" : "export FERRY_SIMULATED_PINS=" + pinnable);
+  };
+  /** The pinned bytes of a run's last step. */
+  const auto pinned = [&](const std::string& run) {
+    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
+    int64_t n_bytes = -1;
+    for (std::string line; std::getline(lines, line);)
+      n_bytes = nlohmann::json::parse(line).value("host_bytes_pinned", n_bytes);
+    return n_bytes;
+  };
+  const auto model = [&](const std::string& run) {
+    return text_of(root_ / run / "final/model.safetensors");
+  };
+  const Outcome all = train("pins_all", "--placement host", "");
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_EQ(all.err.find("go through the ring"), std::string::npos) << all.err;
+  const int64_t copied_bytes = pinned("pins_all");
+  EXPECT_GT(copied_bytes, 0);
+
+  constexpr int64_t kMiB = 1 << 20;
+  for (const int64_t mib : {1, 3}) {
+    const std::string run = "pins_" + std::to_string(mib);
+    const Outcome little = train(run, "--placement host", std::to_string(mib * kMiB));
+    ASSERT_EQ(little.code, 0) << little.err;
+    EXPECT_EQ(model(run), model("pins_all")) << run;
+    EXPECT_LE(pinned(run), mib * kMiB);
+    EXPECT_GT(pinned(run), 0);
+  }
+
+  const Outcome refused = train("pins_refused", "--placement host", "0");
+  EXPECT_EQ(refused.code, 3) << refused.err;
+  EXPECT_NE(refused.err.find("the system would not pin"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("memlock"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(root_ / "pins_refused"));
+}
+
 TEST_F(Program, TracesItsFirstSteps) {
   ASSERT_EQ(ferry(train_arguments("untraced") + "--max-steps 12 --placement host").code, 0);
   const Outcome traced =

@@ -97,7 +97,8 @@ void add_pinning(const Plan& plan, const PlanRequest& request, term::Table& tabl
   const bool is_limited = request.pinned_bytes_max < INT64_MAX;
   table.add_row({"pinned of that", std::string(name_of(Place::host)),
                  format_bytes(pinning.pinned_bytes),
-                 is_limited ? fmt::format("of {}", format_bytes(request.pinned_bytes_max)) : ""});
+                 is_limited ? fmt::format("of {}", format_bytes(request.pinned_bytes_max))
+                            : "where the system allows"});
   if (pinning.ring_bytes > 0)
     table.add_row({"through the ring", std::string(name_of(Place::host)),
                    format_bytes(pinning.unpinned_bytes),

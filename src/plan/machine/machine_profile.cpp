@@ -100,6 +100,7 @@ void visit(Archive& archive, T& gpu) {
   archive.count("pcie_generation", gpu.pcie_generation);
   archive.count("pcie_width", gpu.pcie_width);
   archive.count("pinned_bytes_max", gpu.pinned_bytes_max);
+  archive.flag("pins_nothing", gpu.pins_nothing);
   archive.part("kernels", gpu.kernels);
   archive.part("process", gpu.process);
   archive.list("copies", gpu.copies);

@@ -94,6 +94,7 @@ struct GpuProfile {
   ProcessMemory process;  ///< of one that trains on this GPU
   /** The host memory that the system would pin for copies; 0: it refused nothing that was tried. */
   int64_t pinned_bytes_max = 0;
+  bool pins_nothing = false;     ///< the system refused to pin any of it: no run can use the GPU
   std::vector<CopyRate> copies;  ///< by size
   std::vector<GemmRate> gemms;
   std::vector<AttentionRate> attentions;

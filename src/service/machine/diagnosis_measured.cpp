@@ -54,7 +54,7 @@ void diagnose_pinning(const Facts& facts, Findings& findings) {
                      : "raise the memlock limit: `ulimit -l unlimited`, or --ulimit memlock=-1 of "
                        "the container");
   // Many drivers do not count what they pin against the limit: then it is none.
-  if (is_measured && !facts.profile->gpu->copies.empty()) return;
+  if (is_measured && !facts.profile->gpu->pins_nothing) return;
   if (is_limited)
     findings.add(is_measured ? Severity::warning : Severity::note,
                  fmt::format("locked memory is limited to {}; a run pins up to {}{}",

@@ -203,6 +203,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
     saving.after_step(control);  // of the best evaluation there must be a checkpoint
   } while (control.is_paused());
   run.set_phase(runs::Phase::training);
+  const bool pins = session.device().is_cuda() || job.config.text("device") == "simulated";
   while (!evaluating.is_last_step() && !control.leaves()) {
     const int64_t step = session.n_steps();
     const auto start = Clock::now();
@@ -212,11 +213,10 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
         session.step_unless(micro_batches, [&] { return control.interrupts(); });
     // ---- diagnostics only from here on
     if (report) {
-      const StepCost cost = {
-          .n_tokens = batches.n_tokens(),
-          .seconds = seconds_since(start),
-          .host_bytes = process_bytes(),
-          .pinned_bytes = session.device().is_cuda() ? session.device().pinned_bytes().pinned : 0};
+      const StepCost cost = {.n_tokens = batches.n_tokens(),
+                             .seconds = seconds_since(start),
+                             .host_bytes = process_bytes(),
+                             .pinned_bytes = pins ? session.device().pinned_bytes().pinned : 0};
       result.seconds += cost.seconds;
       result.n_tokens += cost.n_tokens;
       result.n_skipped += report->skipped;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -271,13 +272,25 @@ void close_plan(Job& job) {
   fix_identity(job);
 }
 
+namespace {
+
+/** The bytes that the system of a simulated device lets a run pin. */
+int64_t simulated_pinnable_bytes() {
+  const char* const text = std::getenv("FERRY_SIMULATED_PINS");
+  return text ? parse_bytes(text).value_or(INT64_MAX) : INT64_MAX;
+}
+
+}  // namespace
+
 std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadReport* report) {
   const auto& config = job.config;
   const ModelTable& table = job.model.table;
   SessionOptions options;
   options.device = job.machine.plan.has_gpu ? DeviceKind::cuda : DeviceKind::cpu;
   if (config.text("device") == "simulated")
-    options.simulated = {.mode = SimulatedMode::threads, .poison = true};
+    options.simulated = {.mode = SimulatedMode::threads,
+                         .poison = true,
+                         .pinnable_bytes = simulated_pinnable_bytes()};
   // Nothing is pinned where the CPU computes.
   if (options.device == DeviceKind::cuda || config.text("device") == "simulated")
     options.pinned_bytes_max = config.maybe_integer("pinned_memory").value_or(INT64_MAX);

@@ -46,6 +46,7 @@ MachineProfile whole_profile() {
                                        .graph_host_bytes = 1009},
                            .process = {.at_start_bytes = 1005, .later_bytes = 1006},
                            .pinned_bytes_max = 1007,
+                           .pins_nothing = true,
                            .copies = {{1 << 20, 1e10, 2e10, 3e9, 4e9}, {4 << 20, 2e10, 2.1e10}},
                            .gemms = {{DType::bf16, 512, 768, 1e13},
                                      {DType::bf16, 512, 1024, 2e13},
@@ -134,6 +135,7 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(gpu.kernels.graph_host_bytes, 1009);
   EXPECT_EQ(gpu.process.at_start_bytes, 1005);
   EXPECT_EQ(gpu.pinned_bytes_max, 1007);
+  EXPECT_TRUE(gpu.pins_nothing);
   EXPECT_EQ(gpu.process.later_bytes, 1006);
   EXPECT_EQ(read.host.process.at_start_bytes, 1007);
   EXPECT_EQ(read.host.process.later_bytes, 1008);

@@ -148,6 +148,7 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
        [](Facts& f) {
          f.profile = measured_profile();
          f.profile->gpu->copies.clear();
+         f.profile->gpu->pins_nothing = true;
          f.host.memlock_limit_bytes = 8 * kMiB;
        },
        Severity::warning, "pinning failed", "ulimit -l"},
@@ -155,6 +156,7 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
        [](Facts& f) {
          f.profile = measured_profile();
          f.profile->gpu->copies.clear();
+         f.profile->gpu->pins_nothing = true;
        },
        Severity::warning, "could be pinned", "end other"},
       {"little pinned",
