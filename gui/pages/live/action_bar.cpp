@@ -4,6 +4,7 @@
 #include <QHBoxLayout>
 #include <QMenu>
 #include <QToolButton>
+#include <algorithm>
 
 #include "gui/models/runs/run_progress.h"
 #include "gui/models/service_words.h"
@@ -45,7 +46,12 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
   stop->setShortcut(Qt::CTRL | Qt::Key_Period);
 
   pause_ = button("pause_button");
+  // As wide as the wider of its two: the buttons beside it stay where they are.
+  pause_->setDefaultAction(this->action(RunAction::resume));
+  pause_->setMinimumWidth(pause_->sizeHint().width());
+  pause_->removeAction(pause_->defaultAction());
   pause_->setDefaultAction(pause);
+  pause_->setMinimumWidth(std::max(pause_->minimumWidth(), pause_->sizeHint().width()));
   save_ = button("save_button");
   save_->setDefaultAction(save);
   sample_ = button("sample_button");

@@ -216,9 +216,12 @@ TEST_F(LivePageTest, ANoticeMovesNoButton) {
   ASSERT_TRUE(wait_until([&] { return label("phase") == "Training"; }));
   const auto place = [&] {
     QApplication::processEvents();
-    return child<QToolButton>("pause_button")->mapTo(&page_, QPoint());
+    QList<QPoint> places;
+    for (const char* name : {"pause_button", "save_button", "stop_button", "choose_charts"})
+      places << child<QToolButton>(name)->mapTo(&page_, QPoint());
+    return places;
   };
-  const QPoint before = place();
+  const QList<QPoint> before = place();
   live.directory().set_phase(Phase::paused);
   ASSERT_TRUE(wait_until([&] { return !page_.notice().isEmpty(); }));
   EXPECT_EQ(place(), before);
