@@ -67,12 +67,12 @@ struct OpenRun {
   std::optional<Listening> listening;  // last: it ends before the log
 };
 
-/** Makes and locks the directory; from here on train.log hears what is said. */
+/** Takes the directory, which is locked; from here on train.log hears what is said. */
 void open_run(OpenRun& run,
-              const Job& job,
+              std::unique_ptr<runs::RunDirectory> directory,
               const std::vector<std::string>& notes,
               std::vector<std::string> words) {
-  run.directory = make_output_directory(job, run.path);
+  run.directory = std::move(directory);
   words.insert(words.begin(), {"ferry", "train"});
   run.log.emplace(run.path, words);
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
@@ -411,15 +411,20 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                             resumed->run.string(), checkpoint->step, job.steps.total),
                 "ask for more: --max-steps N");
   const auto directory = resumed ? resumed->run : choose_output_directory(job.config);
-  if (!resumed) check_output_directory(job, directory);
+  std::optional<TakenDirectory> taken;
+  if (!resumed) taken.emplace(job, directory);
   start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
-  if (!resumed) settle_plan(job);
+  if (!resumed) {
+    settle_plan(job);
+    check_disk_of(job, directory);  // the plan may be another
+  }
   LoadReport loaded;
   RunStore store(directory, checkpoint, states.last);
   auto session = open_session(job, store, &loaded);
   run.path = directory;
-  open_run(run, job, command.notes, words);
+  open_run(run, taken ? taken->release() : make_output_directory(job, directory), command.notes,
+           words);
   watch_for_hangs(run.path);
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it

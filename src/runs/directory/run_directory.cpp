@@ -267,12 +267,6 @@ bool has_trainer(const fs::path& run) {
   return is_locked ? *is_locked : is_trainer_alive(run);
 }
 
-void check_has_no_trainer(const fs::path& run) {
-  // Without locks a run.json alone tells of a trainer.
-  std::error_code error;
-  if (fs::is_directory(run, error) && RunPlace(run).is_locked().value_or(false)) throw in_use(run);
-}
-
 nlohmann::ordered_json read_record(const fs::path& run) {
   return parse_run(run);
 }

@@ -80,8 +80,6 @@ nlohmann::ordered_json parent_of(const std::filesystem::path& model);
 /** True if a process trains in it now. Takes a while where the file system has no locks and the run
  * is of another machine. */
 bool has_trainer(const std::filesystem::path& run);
-/** Throws Error(usage), as RunDirectory does, where that is so. Nothing is locked. */
-void check_has_no_trainer(const std::filesystem::path& run);
 
 /** run.json of a run as it stands there. Throws Error(data). */
 nlohmann::ordered_json read_record(const std::filesystem::path& run);

@@ -21,6 +21,7 @@
 #include "src/service/texts/model_files.h"
 #include "src/text/spec/tokenizer_spec.h"
 #include "src/train/checkpoint/checkpoint.h"
+#include "src/train/loop/interrupt.h"
 
 namespace ferry {
 namespace {
@@ -72,20 +73,9 @@ fs::path choose_output_directory(const config::Config& config) {
   return run;
 }
 
-namespace {
-
 void check_disk_of(const Job& job, const fs::path& run) {
   const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
   check_disk(disk_needed(job.model.table, job.config, n_there, &job.plan.shape), run);
-}
-
-}  // namespace
-
-void check_output_directory(const Job& job, const fs::path& run) {
-  runs::check_has_no_trainer(run);
-  check_can_make_files_in(run);
-  // Opening one that is there will remove what a killed process left half-written in it.
-  if (std::error_code error; !fs::exists(run, error)) check_disk_of(job, run);
 }
 
 std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const fs::path& run) {
@@ -95,6 +85,28 @@ std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const 
   auto directory = std::make_unique<runs::RunDirectory>(run);
   check_disk_of(job, run);
   return directory;
+}
+
+TakenDirectory::TakenDirectory(const Job& job, const fs::path& run) : path_(run) {
+  std::error_code error;
+  is_new_ = !fs::exists(run, error);
+  check_can_make_files_in(run);
+  directory_ = make_output_directory(job, run);
+  if (is_new_) leave_on_interrupts(run);
+}
+
+TakenDirectory::~TakenDirectory() {
+  leave_on_interrupts({});
+  if (!directory_ || !is_new_) return;
+  directory_.reset();  // its heartbeat writes no more
+  std::error_code error;
+  fs::remove(path_ / "run.json", error);
+  fs::remove(path_, error);  // an empty one
+}
+
+std::unique_ptr<runs::RunDirectory> TakenDirectory::release() {
+  leave_on_interrupts({});
+  return std::move(directory_);
 }
 
 void write_settings(const config::Config& config, const fs::path& run) {

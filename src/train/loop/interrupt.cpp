@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
 #include <string_view>
 
 namespace ferry {
 namespace {
 
-volatile std::sig_atomic_t n_signals = 0, has_work = 0;
+volatile std::sig_atomic_t n_signals = 0, has_work = 0, leaves_name = 0;
+/** Set before leaves_name is. */
+std::string name_to_leave, record_to_leave;
 
 /** The terminal may be gone; there is nobody to tell then. */
 void tell(std::string_view text) {
@@ -17,6 +20,10 @@ void tell(std::string_view text) {
 
 void on_signal(int) {
   if (!has_work) {
+    if (leaves_name) {
+      ::unlink(record_to_leave.c_str());
+      ::rmdir(name_to_leave.c_str());
+    }
     tell("\nferry: left before the first step; nothing was trained or changed\n");
     ::_exit(kInterruptedExit);
   }
@@ -42,6 +49,14 @@ void catch_interrupts() {
     ::sigaction(signal, &action, nullptr);
   }
   std::signal(SIGPIPE, SIG_IGN);  // a terminal that went away must not end the run
+}
+
+void leave_on_interrupts(const std::filesystem::path& directory) {
+  leaves_name = 0;
+  if (directory.empty()) return;
+  name_to_leave = directory.string();
+  record_to_leave = (directory / "run.json").string();
+  leaves_name = 1;
 }
 
 void save_on_interrupts() {

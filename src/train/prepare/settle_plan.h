@@ -1,7 +1,8 @@
 #pragma once
 // The last choice before a training is what it is: where plans are promised nearly the same time, a
 // step of each is timed (src/plan/plan_choice.h), and the fastest becomes the run's. It happens
-// before the run has a directory, and leaves nothing of it but what the machine's profile learns.
+// before anything is written to the run's directory, and leaves nothing of it but what the
+// machine's profile learns.
 
 #include "src/train/prepare/job.h"
 

@@ -221,7 +221,26 @@ TEST_F(SettledPlan, ARunThatIsRefusedTimesNothing) {
   EXPECT_FALSE(fs::exists(root_ / "too_much"));
 }
 
-/** It comes before the run has a directory. */
+/** The name is the first run's from before its plans are timed. */
+TEST_F(SettledPlan, TheSecondRunOfANameTimesNothing) {
+  const auto arguments = words("train", {"--output-dir=same", "--max-steps=100000"});
+  const pid_t first = start(arguments, "first_");
+  wait_until([] {
+    return text_of(root_ / "first_err").find("timing a step of plans") != std::string::npos;
+  });
+  ::kill(first, SIGSTOP);  // it times for as long as the test wants
+  const Outcome second = ferry(arguments);
+  ::kill(first, SIGINT);
+  ::kill(first, SIGCONT);
+  const Outcome outcome = await_end(first, "first_");
+  EXPECT_EQ(outcome.code(), 130) << outcome.err;
+  EXPECT_EQ(second.code(), 2) << second.err;
+  EXPECT_NE(second.err.find("another process"), std::string::npos) << second.err;
+  EXPECT_FALSE(has_timed(second)) << second.err;
+  EXPECT_FALSE(fs::exists(root_ / "same"));
+}
+
+/** It comes before anything is written to the run's directory. */
 TEST_F(SettledPlan, AnInterruptLeavesNothingBehind) {
   const pid_t child = start(words("train", {"--output-dir=left", "--max-steps=100000"}));
   wait_until(
