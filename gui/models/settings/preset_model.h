@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gui/models/latest_worker.h"
-#include "src/service/presets.h"
+#include "gui/models/plan/plan_types.h"
 
 namespace ferry::gui {
 
