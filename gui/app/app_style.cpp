@@ -1,6 +1,7 @@
 #include "gui/app/app_style.h"
 
 #include <QPainter>
+#include <QSplitter>
 #include <QStyleFactory>
 #include <QStyleOption>
 
@@ -67,6 +68,14 @@ void AppStyle::drawComplexControl(ComplexControl control,
   QProxyStyle::drawComplexControl(control, option, painter, widget);
   if (control == CC_SpinBox || control == CC_ComboBox)
     draw_edge(*painter, option->rect, *option, 2);
+}
+
+void AppStyle::polish(QWidget* widget) {
+  QProxyStyle::polish(widget);
+  // Qt 6 places the parts of a mirrored splitter one pixel too far to the right.
+  auto* const splitter = qobject_cast<QSplitter*>(widget);
+  if (splitter && splitter->orientation() == Qt::Horizontal && splitter->isRightToLeft())
+    splitter->setContentsMargins(0, 0, 1, 0);
 }
 
 }  // namespace ferry::gui

@@ -21,6 +21,8 @@ class AppStyle : public QProxyStyle {
                           const QStyleOptionComplex* option,
                           QPainter* painter,
                           const QWidget* widget) const override;
+  using QProxyStyle::polish;
+  void polish(QWidget* widget) override;
 };
 
 }  // namespace ferry::gui

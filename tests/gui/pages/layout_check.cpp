@@ -10,7 +10,7 @@
 #include <QToolButton>
 #include <QWidget>
 
-namespace ferry::gui::test {
+namespace ferry::gui {
 
 namespace {
 
@@ -49,12 +49,39 @@ bool lies_on_top(const QWidget& widget) {
          widget.property("lies_on_top").toBool();
 }
 
+/** What is to be seen of `parent`: its children are cut at these edges. What a scroll bar brings
+ * into view is not cut. */
+QRect room_for_children(const QWidget& parent) {
+  constexpr int kAll = 1 << 20;
+  QRect room = parent.rect();
+  const auto* area = qobject_cast<const QAbstractScrollArea*>(parent.parentWidget());
+  if (!area || area->viewport() != &parent) return room;
+  // Lists and editors place their parts themselves.
+  const bool is_page = area->inherits("QScrollArea");
+  if (!is_page || area->horizontalScrollBar()->isVisible()) room.adjust(-kAll, 0, kAll, 0);
+  if (!is_page || area->verticalScrollBar()->isVisible()) room.adjust(0, -kAll, 0, kAll);
+  return room;
+}
+
 void add_faults(const QWidget& parent, QStringList& faults) {
   QList<const QWidget*> visible;
   for (const QObject* child : parent.children())
     if (const auto* widget = qobject_cast<const QWidget*>(child))
       if (widget->isVisible() && !widget->isWindow()) visible << widget;
+  const QRect room = room_for_children(parent);
   for (const QWidget* widget : visible) {
+    const QRect place = widget->geometry();
+    if (!lies_on_top(*widget) && !room.contains(place))
+      faults << QStringLiteral("outside: %1, %2 to %3 by %4 to %5 of %6 to %7 by %8 to %9")
+                    .arg(name_of(*widget))
+                    .arg(place.left())
+                    .arg(place.right())
+                    .arg(place.top())
+                    .arg(place.bottom())
+                    .arg(room.left())
+                    .arg(room.right())
+                    .arg(room.top())
+                    .arg(room.bottom());
     if (is_cut(*widget))
       faults << QStringLiteral("cut: %1, %2x%3 of %4x%5")
                     .arg(name_of(*widget))
@@ -86,4 +113,4 @@ QStringList layout_faults(const QWidget& root) {
   return faults;
 }
 
-}  // namespace ferry::gui::test
+}  // namespace ferry::gui
