@@ -144,7 +144,7 @@ void RunsPage::fit_columns() {
   const QAbstractItemView* const view = table_;
   QHeaderView& header = *table_->horizontalHeader();
   const int em = fontMetrics().averageCharWidth();
-  constexpr int kMost = 34, kMostName = 44;
+  constexpr int kMost = 34, kMostName = 56, kLeast = 12;
   // In a narrow window these give way to the others, the first one first; Details has them.
   constexpr int kSpared[] = {RunListModel::speed, RunListModel::curve, RunListModel::time,
                              RunListModel::started};
@@ -162,13 +162,21 @@ void RunsPage::fit_columns() {
     }
     others += header.sectionSize(column);
   }
-  const int needed = view->sizeHintForColumn(RunListModel::name) + 2 * em;
-  const int name = std::clamp(needed, header.sectionSizeHint(RunListModel::name), kMostName * em);
+  const int whole = std::max(view->sizeHintForColumn(RunListModel::name) + 2 * em,
+                             header.sectionSizeHint(RunListModel::name));
+  const int name = std::min(whole, kMostName * em);
   const int room = table_->viewport()->width();
   for (const int column : kSpared) {
     if (others + name <= room) break;
     others -= header.sectionSize(column);
     header.setSectionHidden(column, true);
+  }
+  // Beginnings and ends tell data and models apart, names of runs only as a whole.
+  for (const int column : {RunListModel::data_set, RunListModel::model}) {
+    const int spared =
+        std::clamp(others + whole - room, 0, std::max(0, header.sectionSize(column) - kLeast * em));
+    header.resizeSection(column, header.sectionSize(column) - spared);
+    others -= spared;
   }
   header.resizeSection(RunListModel::name, std::max(room - others, name));
   is_fitting_ = false;

@@ -135,6 +135,35 @@ TEST_F(Runs, NamesAreWholeInANarrowWindow) {
   EXPECT_TRUE(wait_until([&] { return !table()->isColumnHidden(RunListModel::speed); }));
 }
 
+TEST_F(Runs, TheNameTakesTheWidthThatOthersCanSpare) {
+  const std::string model = "/models/a-model-with-a-rather-long-name-of-some-maker";
+  const QString name = "2026-11-18_2140_smollm2-135m_shakespeare", long_name(180, 'w');
+  make_run(
+      home_.runs() / name.toStdString(),
+      {.more = {{"model", model}, {"dataset", "/data/all-questions-and-answers-of-2025.jsonl"}}});
+  open();
+  ASSERT_TRUE(wait_until([&] { return table()->model()->rowCount() == 1; }));
+  const auto width = [&](int column) { return table()->columnWidth(column); };
+  for (const Qt::LayoutDirection direction : {Qt::LeftToRight, Qt::RightToLeft}) {
+    page_->setLayoutDirection(direction);
+    page_->resize(898, 660);  // as in a window of 1024 x 700
+    EXPECT_TRUE(wait_until([&] {
+      return width(RunListModel::name) > table()->fontMetrics().horizontalAdvance(name) &&
+             !table()->horizontalScrollBar()->isVisible();
+    })) << width(RunListModel::name);
+  }
+  make_run(home_.runs() / long_name.toStdString());
+  ASSERT_TRUE(wait_until([&] { return table()->model()->rowCount() == 2; }));
+  page_->resize(900, 660);
+  EXPECT_TRUE(wait_until([&] { return !table()->horizontalScrollBar()->isVisible(); }));
+  for (const int column : {RunListModel::model, RunListModel::data_set, RunListModel::state})
+    EXPECT_GT(width(RunListModel::name), width(column));
+  const QModelIndex index = table()->model()->index(0, RunListModel::name);
+  const QString tip = index.data(Qt::ToolTipRole).toString() +
+                      index.siblingAtRow(1).data(Qt::ToolTipRole).toString();
+  EXPECT_TRUE(tip.contains(long_name)) << tip.toStdString();
+}
+
 TEST_F(Runs, SearchAndStateChooseWhatIsShown) {
   make_run(home_.runs() / "reviews-one");
   make_run(home_.runs() / "reviews-two", {.phase = "failed"});
