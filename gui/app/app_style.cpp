@@ -5,6 +5,9 @@
 #include <QStyleFactory>
 #include <QStyleOption>
 
+#include "gui/models/text.h"
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
 
 namespace {
@@ -68,6 +71,32 @@ void AppStyle::drawComplexControl(ComplexControl control,
   QProxyStyle::drawComplexControl(control, option, painter, widget);
   if (control == CC_SpinBox || control == CC_ComboBox)
     draw_edge(*painter, option->rect, *option, 2);
+}
+
+void AppStyle::drawControl(ControlElement element,
+                           const QStyleOption* option,
+                           QPainter* painter,
+                           const QWidget* widget) const {
+  const auto* const item = element == CE_ItemViewItem && option->direction == Qt::RightToLeft
+                               ? qstyleoption_cast<const QStyleOptionViewItem*>(option)
+                               : nullptr;
+  if (!item || item->text.isEmpty() || has_letter_from_right(item->text))
+    return QProxyStyle::drawControl(element, option, painter, widget);
+  // A cell has one direction for its parts and its letters: marks of Unicode turn the letters.
+  QStyleOptionViewItem turned = *item;
+  turned.text = QChar(0x2066) + item->text + QChar(0x2069);
+  QProxyStyle::drawControl(element, &turned, painter, widget);
+}
+
+void AppStyle::drawItemText(QPainter* painter,
+                            const QRect& rect,
+                            int flags,
+                            const QPalette& palette,
+                            bool enabled,
+                            const QString& text,
+                            QPalette::ColorRole role) const {
+  QProxyStyle::drawItemText(painter, rect, words_flags(painter->layoutDirection(), flags, text),
+                            palette, enabled, text, role);
 }
 
 void AppStyle::polish(QWidget* widget) {

@@ -1,5 +1,6 @@
 #pragma once
 // Fusion, with edges that can be seen: on dark grounds it draws fields and boxes without one.
+// Where words run from right to left, foreign ones (paths, names, amounts) keep their own order.
 
 #include <QProxyStyle>
 
@@ -21,6 +22,18 @@ class AppStyle : public QProxyStyle {
                           const QStyleOptionComplex* option,
                           QPainter* painter,
                           const QWidget* widget) const override;
+  void drawControl(ControlElement element,
+                   const QStyleOption* option,
+                   QPainter* painter,
+                   const QWidget* widget) const override;
+  /** By words_flags(). */
+  void drawItemText(QPainter* painter,
+                    const QRect& rect,
+                    int flags,
+                    const QPalette& palette,
+                    bool enabled,
+                    const QString& text,
+                    QPalette::ColorRole role) const override;
   using QProxyStyle::polish;
   void polish(QWidget* widget) override;
 };

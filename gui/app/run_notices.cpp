@@ -6,6 +6,7 @@
 #include <QFileInfo>
 
 #include "gui/models/runs/run_words.h"
+#include "gui/models/text.h"
 
 namespace ferry::gui {
 

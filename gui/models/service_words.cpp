@@ -198,7 +198,7 @@ std::optional<QString> translated_form(const QString& said) {
     for (qsizetype at = 0; at < words.size(); ++at) {
       const bool is_place = words[at] == '%' && at + 1 < words.size() && words[at + 1].isDigit();
       if (is_place)
-        text += match.captured(words[++at].digitValue());
+        text += isolated(match.captured(words[++at].digitValue()));
       else
         text += words[at];
     }

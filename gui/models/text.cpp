@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 
+#include <QCoreApplication>
 #include <QFile>
+#include <algorithm>
 
 #include "src/base/utf8.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 // A byte that is no UTF-8 becomes half of a pair that no text has: U+DC80 to U+DCFF.
 constexpr char16_t kBytes = 0xDC00, kFirstByte = 0xDC80, kLastByte = 0xDCFF;
+constexpr QChar kIsolate(0x2068), kIsolateEnd(0x2069);
 
 }  // namespace
 
@@ -67,6 +70,32 @@ bool is_there(const std::filesystem::path& path) {
 QString sentence(QString text) {
   if (!text.isEmpty()) text[0] = text[0].toUpper();
   return text;
+}
+
+bool has_letter_from_right(const QString& text) {
+  return std::ranges::any_of(text.toUcs4(), [](char32_t letter) {
+    const QChar::Direction direction = QChar::direction(letter);
+    return direction == QChar::DirR || direction == QChar::DirAL;
+  });
+}
+
+bool words_run_from_right() {
+  // Qt's own key. Variables keep it from the texts that this app's translators get.
+  static constexpr const char *kContext = "QGuiApplication", *kKey = "QT_LAYOUT_DIRECTION";
+  return QCoreApplication::translate(kContext, kKey) == QLatin1String("RTL");
+}
+
+QString isolated(const QString& text) {
+  if (text.isEmpty() || !(words_run_from_right() || has_letter_from_right(text))) return text;
+  return kIsolate + text + kIsolateEnd;
+}
+
+QString without_isolates(QString text) {
+  return text.remove(kIsolate).remove(kIsolateEnd);
+}
+
+QString shown_path(const std::filesystem::path& path) {
+  return isolated(path_text(path));
 }
 
 std::optional<QString> trouble_of(const std::function<void()>& work) {

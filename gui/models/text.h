@@ -25,6 +25,21 @@ bool is_there(const std::filesystem::path& path);
 /** The text as a sentence begins. */
 QString sentence(QString text);
 
+/** True of a text with a letter of Hebrew, Arabic or another script from right to left. */
+bool has_letter_from_right(const QString& text);
+/** True where the app's own words run from right to left: Qt's translation of them says so. */
+bool words_run_from_right();
+/** What may run the other way than the words around: a name, a path, an amount with its unit. It
+ * keeps its own order inside a sentence. Unchanged where all runs from left to right. */
+QString isolated(const QString& text);
+/** The text without the marks of isolated(): for files and other programs. */
+QString without_isolates(QString text);
+/** For people: path_text() that keeps its order inside a sentence. */
+QString shown_path(const std::filesystem::path& path);
+
+/** The side of numbers in a column, in every language: their units stand below each other. */
+inline constexpr Qt::Alignment kNumberSide = Qt::AlignRight | Qt::AlignAbsolute | Qt::AlignVCenter;
+
 /** Does what may fail; what went wrong, for the user. Event handlers may not throw. */
 std::optional<QString> trouble_of(const std::function<void()>& work);
 

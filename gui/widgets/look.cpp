@@ -1,12 +1,16 @@
 #include "gui/widgets/look.h"
 
 #include <QComboBox>
+#include <QFontDatabase>
 #include <QHelpEvent>
 #include <QPainter>
 #include <QStyle>
 #include <QTextDocument>
+#include <QTextOption>
 #include <QToolTip>
 #include <algorithm>
+
+#include "gui/models/text.h"
 
 namespace ferry::gui {
 
@@ -20,6 +24,25 @@ constexpr int kLeastChars = 14;
 TextLabel::TextLabel(const QString& text, QWidget* parent) : QLabel(text, parent) {
   // Words of others are no markup.
   setTextFormat(Qt::PlainText);
+}
+
+int words_flags(Qt::LayoutDirection direction, int flags, const QString& text) {
+  constexpr int kAlignment = Qt::AlignHorizontal_Mask | Qt::AlignVertical_Mask;
+  constexpr int kForced = Qt::TextForceLeftToRight | Qt::TextForceRightToLeft;
+  const auto side = QStyle::visualAlignment(direction, Qt::Alignment(flags & kAlignment));
+  int written = 0;
+  if (!(flags & kForced) && words_run_from_right())
+    written = has_letter_from_right(text) ? Qt::TextForceRightToLeft : Qt::TextForceLeftToRight;
+  return (flags & ~kAlignment) | static_cast<int>(side) | written;
+}
+
+void draw_words(QPainter& painter, const QRect& place, int flags, const QString& text) {
+  painter.drawText(place, words_flags(painter.layoutDirection(), flags, text), text);
+}
+
+void show_code(QWidget& widget) {
+  widget.setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  widget.setLayoutDirection(Qt::LeftToRight);
 }
 
 QSize TextLabel::minimumSizeHint() const {
@@ -36,6 +59,12 @@ bool TextLabel::is_too_long() const {
 }
 
 bool TextLabel::event(QEvent* event) {
+  // QLabel goes by the direction of its letters, which differs from label to label.
+  constexpr Qt::Alignment kSides = Qt::AlignLeft | Qt::AlignRight;
+  if (event->type() == QEvent::Polish)
+    setAlignment(QStyle::visualAlignment(layoutDirection(), alignment()));
+  else if (event->type() == QEvent::LayoutDirectionChange && alignment() & Qt::AlignAbsolute)
+    setAlignment(alignment() ^ kSides);
   if (event->type() == QEvent::ToolTip && toolTip().isEmpty() && is_too_long()) {
     QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(),
                        Qt::convertFromPlainText(text()), this);
@@ -45,6 +74,17 @@ bool TextLabel::event(QEvent* event) {
 }
 
 void TextLabel::paintEvent(QPaintEvent* event) {
+  if (words_run_from_right()) {
+    // Lines of a text that can be selected go by their first letter, which may be of a name.
+    auto* const lines = findChild<QTextDocument*>();
+    const Qt::LayoutDirection direction =
+        has_letter_from_right(text()) ? Qt::RightToLeft : Qt::LeftToRight;
+    if (lines && lines->defaultTextOption().textDirection() != direction) {
+      QTextOption option = lines->defaultTextOption();
+      option.setTextDirection(direction);
+      lines->setDefaultTextOption(option);
+    }
+  }
   if (!is_too_long()) return QLabel::paintEvent(event);
   QPainter painter(this);
   drawFrame(&painter);

@@ -5,6 +5,7 @@
 #include <QLabel>
 
 class QComboBox;
+class QPainter;
 
 namespace ferry::gui {
 
@@ -17,9 +18,20 @@ QColor error_colour(const QPalette& palette);
 /** A ground behind words that are meant, on which text has 4.5:1; `n` tells neighbours apart. */
 QColor mark_colour(const QPalette& palette, int n = 0);
 
+/** Flags of QPainter::drawText: words stand at the side that `flags` name in this direction. Where
+ * the app's words run from right to left, a text without such a letter (a path, a name, an amount)
+ * runs from left to right, and any other from right to left. */
+int words_flags(Qt::LayoutDirection direction, int flags, const QString& text);
+/** Draws words as a widget's own painter directs. */
+void draw_words(QPainter& painter, const QRect& place, int flags, const QString& text);
+
+/** Shows code, a command or a log: letters of one width, from left to right in every language. */
+void show_code(QWidget& widget);
+
 /** The label of all words in pages. Words never set the least width of a window: a long path, an
  * error or a name gives way. One line that is too long for its room ends in dots, with all of its
- * words in the tool tip; several lines are wrapped. */
+ * words in the tool tip; several lines are wrapped. They begin where the page's lines begin,
+ * whichever way their letters run. */
 class TextLabel : public QLabel {
   Q_OBJECT
 

@@ -86,14 +86,14 @@ QString value_text(double value, ValueUnit unit) {
     case ValueUnit::bytes:
       return bytes_text(static_cast<int64_t>(value));
     case ValueUnit::percent:
-      return CurveWords::tr("%1 %").arg(value, 0, 'f', 1);
+      return isolated(CurveWords::tr("%1 %").arg(value, 0, 'f', 1));
     case ValueUnit::per_second:
-      return CurveWords::tr("%1/s").arg(value >= 100 ? QString::number(value, 'f', 0)
-                                                     : QString::number(value, 'g', 4));
+      return isolated(CurveWords::tr("%1/s").arg(value >= 100 ? QString::number(value, 'f', 0)
+                                                              : QString::number(value, 'g', 4)));
     case ValueUnit::milliseconds:
-      return CurveWords::tr("%1 ms").arg(value, 0, 'g', 4);
+      return isolated(CurveWords::tr("%1 ms").arg(value, 0, 'g', 4));
     case ValueUnit::seconds:
-      return CurveWords::tr("%1 s").arg(value, 0, 'g', 4);
+      return isolated(CurveWords::tr("%1 s").arg(value, 0, 'g', 4));
     case ValueUnit::number:
       break;
   }

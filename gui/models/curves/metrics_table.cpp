@@ -70,7 +70,7 @@ const service::MetricsRow* MetricsTable::row(int number) const {
 
 QVariant MetricsTable::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || !reader_ || index.row() >= n_rows_) return {};
-  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
+  if (role == Qt::TextAlignmentRole) return QVariant(kNumberSide);
   if (role != Qt::DisplayRole && role != Qt::AccessibleTextRole) return {};
   const service::MetricsRow* const shown = row(index.row());
   if (!shown) return {};

@@ -98,18 +98,19 @@ std::vector<std::pair<QString, QString>> fact_rows(const service::Facts& facts) 
         DoctorThread::tr("GPU"),
         (gpu.drives_display ? DoctorThread::tr("%1, %2 free of %3, sm_%4, drives the display")
                             : DoctorThread::tr("%1, %2 free of %3, sm_%4"))
-            .arg(to_text(gpu.name), bytes_text(gpu.memory_free_bytes),
+            .arg(isolated(to_text(gpu.name)), bytes_text(gpu.memory_free_bytes),
                  bytes_text(gpu.memory_total_bytes))
             .arg(gpu.compute_capability));
   if (nvidia.gpus.empty()) rows.emplace_back(DoctorThread::tr("GPU"), DoctorThread::tr("none"));
   rows.emplace_back(DoctorThread::tr("NVIDIA driver"),
-                    nvidia.driver_version.empty() ? DoctorThread::tr("none")
-                                                  : DoctorThread::tr("%1, CUDA %2.%3")
-                                                        .arg(to_text(nvidia.driver_version))
-                                                        .arg(nvidia.cuda_version / 1000)
-                                                        .arg(nvidia.cuda_version % 1000 / 10));
+                    nvidia.driver_version.empty()
+                        ? DoctorThread::tr("none")
+                        : DoctorThread::tr("%1, CUDA %2.%3")
+                              .arg(isolated(to_text(nvidia.driver_version)))
+                              .arg(nvidia.cuda_version / 1000)
+                              .arg(nvidia.cuda_version % 1000 / 10));
   rows.emplace_back(DoctorThread::tr("Processor"), DoctorThread::tr("%1, %2 cores, %3 threads")
-                                                       .arg(to_text(host.cpu))
+                                                       .arg(isolated(to_text(host.cpu)))
                                                        .arg(host.n_cores)
                                                        .arg(host.n_threads));
   rows.emplace_back(DoctorThread::tr("CPU kernels"), facts.simd_level.empty()
@@ -136,7 +137,7 @@ std::vector<std::pair<QString, QString>> fact_rows(const service::Facts& facts) 
   rows.emplace_back(
       DoctorThread::tr("System"),
       (host.is_wsl ? DoctorThread::tr("%1, Linux %2 (WSL)") : DoctorThread::tr("%1, Linux %2"))
-          .arg(to_text(host.distribution), to_text(host.kernel)));
+          .arg(isolated(to_text(host.distribution)), isolated(to_text(host.kernel))));
   rows.emplace_back(DoctorThread::tr("Trainer"),
                     facts.trainer ? path_text(*facts.trainer) : DoctorThread::tr("not found"));
   rows.emplace_back(DoctorThread::tr("Presets"), DoctorThread::tr("%1, %2 of them fit this machine")

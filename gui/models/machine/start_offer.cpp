@@ -146,12 +146,12 @@ MachineLook look_at_machine() {
   if (look.here.gpu_bytes > 0)
     if (const service::Gpu* gpu = service::first_visible_gpu(facts.nvidia))
       look.gpu = StartWords::tr("%1, %2 (%3 free)")
-                     .arg(to_text(gpu->name), bytes_text(gpu->memory_total_bytes),
+                     .arg(isolated(to_text(gpu->name)), bytes_text(gpu->memory_total_bytes),
                           bytes_text(gpu->memory_free_bytes));
   look.processor = facts.host.n_cores > 0
                        ? StartWords::tr("%1, %n core(s)", nullptr, facts.host.n_cores)
-                             .arg(to_text(facts.host.cpu))
-                       : to_text(facts.host.cpu);
+                             .arg(isolated(to_text(facts.host.cpu)))
+                       : isolated(to_text(facts.host.cpu));
   look.memory =
       StartWords::tr("%1 free of %2")
           .arg(bytes_text(facts.memory.free_bytes()), bytes_text(facts.memory.total_bytes));

@@ -44,8 +44,9 @@ enum Kind {
 
 QString PlanPicture::gib(double n_bytes) {
   const QLocale c = QLocale::c();
-  if (std::abs(n_bytes) < kGiBf / 10) return tr("%1 MiB").arg(c.toString(n_bytes / kMiB, 'f', 1));
-  return tr("%1 GiB").arg(c.toString(n_bytes / kGiBf, 'f', 2));
+  if (std::abs(n_bytes) < kGiBf / 10)
+    return isolated(tr("%1 MiB").arg(c.toString(n_bytes / kMiB, 'f', 1)));
+  return isolated(tr("%1 GiB").arg(c.toString(n_bytes / kGiBf, 'f', 2)));
 }
 
 QString PlanPicture::setting_of(int64_t n_bytes) {
@@ -56,8 +57,8 @@ QString PlanPicture::setting_of(int64_t n_bytes) {
 
 QString PlanPicture::milliseconds(double seconds) {
   const QLocale c = QLocale::c();
-  return seconds < 10 ? tr("%1 ms").arg(c.toString(1e3 * seconds, 'f', 1))
-                      : tr("%1 s").arg(c.toString(seconds, 'f', 1));
+  return isolated(seconds < 10 ? tr("%1 ms").arg(c.toString(1e3 * seconds, 'f', 1))
+                               : tr("%1 s").arg(c.toString(seconds, 'f', 1)));
 }
 
 QString PlanPicture::text_of(const PlanChange& change) {
@@ -78,7 +79,9 @@ QString PlanPicture::text_of(const PlanChange& change) {
 QString PlanPicture::name_of(const service::PlannedMachine& machine) {
   const QString name = to_text(machine.name), profile = QStringLiteral(", by its profile");
   if (name == QLatin1String("the CPU")) return tr("the CPU");
-  return name.endsWith(profile) ? tr("%1, by its profile").arg(name.chopped(profile.size())) : name;
+  return name.endsWith(profile)
+             ? tr("%1, by its profile").arg(isolated(name.chopped(profile.size())))
+             : name;
 }
 
 PlanPicture::PlanPicture(const PlanOutcome& outcome) {
@@ -353,7 +356,8 @@ void PlanPicture::add_verdict(const PlanOutcome& outcome) {
       tr("A step"),
       planned.profile
           ? tr("not known: the machine's profile lacks %1")
-                .arg(to_text(missing_figures(*planned.profile, planned.has_gpu, answer.model)))
+                .arg(isolated(
+                    to_text(missing_figures(*planned.profile, planned.has_gpu, answer.model))))
           : tr("not known: the Doctor page measures this machine, or choose a card above"));
 }
 
@@ -369,7 +373,7 @@ void PlanPicture::add_notes(const PlanAnswer& answer) {
   if (answer.time->least_samples_per_s)
     notes << tr("Published figures of this card disagree: the lower speed is that of the machine "
                 "%1-low, all else is said of the higher one.")
-                 .arg(to_text(request.machine->name));
+                 .arg(isolated(to_text(request.machine->name)));
   if (request.generation.n_sequences > 0)
     notes << tr("Samples take time on top: a training measures them before its first step.");
   for (const std::string& assumption : request.machine->assumptions)

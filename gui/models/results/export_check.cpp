@@ -64,12 +64,12 @@ QString trouble_of_target(const fs::path& target, const fs::path& model) {
     return ExportWords::tr(
                "%1 is left of an export that was interrupted. Remove it, or choose "
                "another folder.")
-        .arg(path_text(partial_of(target)));
+        .arg(shown_path(partial_of(target)));
   const fs::path above = nearest_directory(target.parent_path());
   if (!fs::is_directory(above, error))
-    return ExportWords::tr("%1 is no folder.").arg(path_text(above));
+    return ExportWords::tr("%1 is no folder.").arg(shown_path(above));
   if (access(above.c_str(), W_OK | X_OK) != 0)
-    return ExportWords::tr("Nothing may be written to %1.").arg(path_text(above));
+    return ExportWords::tr("Nothing may be written to %1.").arg(shown_path(above));
   return {};
 }
 

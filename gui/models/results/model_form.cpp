@@ -42,7 +42,7 @@ void read_config(ModelForm& form, const QString& name_or_path) {
     form.trouble = ModelFormWords::tr(
                        "This model fills masked words (task %1). ferry predict has no answers for "
                        "it; ferry eval measures it.")
-                       .arg(to_text(task));
+                       .arg(isolated(to_text(task)));
   else if (form.kind == FormKind::classification && form.labels.isEmpty())
     form.trouble = ModelFormWords::tr(
         "This model has no labels yet. Train it first: a base model answers nothing.");

@@ -53,7 +53,7 @@ void read_file(const fs::path& path, SampleFile& file, QString& trouble) {
   QFile in;
   if (!open_to_read(in, path)) {
     trouble = QCoreApplication::translate("SampleGrid", "%1 cannot be read: %2")
-                  .arg(path_text(path), in.errorString());
+                  .arg(shown_path(path), in.errorString());
     return;
   }
   for (const QByteArray& line : in.read(kFileMax).split('\n')) {
@@ -73,7 +73,7 @@ SampleFiles read_samples(const fs::path& run, const std::map<int64_t, FileStamp>
   fs::directory_iterator it(run / "samples", error), end;
   if (error && error != std::errc::no_such_file_or_directory)
     files.trouble = QCoreApplication::translate("SampleGrid", "%1 cannot be read: %2")
-                        .arg(path_text(run / "samples"), to_text(error.message()));
+                        .arg(shown_path(run / "samples"), isolated(to_text(error.message())));
   for (; !error && it != end; it.increment(error)) {
     const auto step = runs::step_of_samples(it->path().filename().string());
     if (!step) continue;
@@ -204,7 +204,7 @@ QVariant SampleGrid::data(const QModelIndex& index, int role) const {
   const Sample* const at = index.isValid() ? sample(index.row(), index.column()) : nullptr;
   if (!index.isValid()) return {};
   if (role == Qt::DisplayRole) return at ? at->text.left(kShownInCell).simplified() : tr("none");
-  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignLeft | Qt::AlignTop);
+  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignLeading | Qt::AlignTop);
   if (role == Qt::ToolTipRole && at) return at->text.left(2000);
   if (role == Qt::AccessibleTextRole)
     return tr("After %1 steps, prompt %2: %3")

@@ -42,7 +42,7 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
         checkpoints.size() == 1
             ? path_text(checkpoints.back().path.filename())
             : RunDetails::tr("%1 (%n are kept)", nullptr, static_cast<int>(checkpoints.size()))
-                  .arg(path_text(checkpoints.back().path.filename())));
+                  .arg(shown_path(checkpoints.back().path.filename())));
   else if (record.is_object())
     add(RunDetails::tr("Last checkpoint"), RunDetails::tr("none"));
   if (record.is_object() && record.contains("parent") && record["parent"].is_object())

@@ -39,7 +39,7 @@ QVariant RunListModel::headerData(int section, Qt::Orientation orientation, int 
   if (orientation != Qt::Horizontal || section < 0 || section >= kColumns) return {};
   const bool is_number = section == loss || section == time || section == speed;
   if (role == Qt::TextAlignmentRole)
-    return int(Qt::AlignVCenter | (is_number ? Qt::AlignRight : Qt::AlignLeft));
+    return QVariant(is_number ? kNumberSide : Qt::AlignLeading | Qt::AlignVCenter);
   if (role != Qt::DisplayRole) return {};
   switch (section) {
     case state:

@@ -202,7 +202,9 @@ void RunQueue::read_directory() {
         config::read_toml_file(settings, file_of(entry), config::Source::file);
         const QString model = name_in_queue(settings.maybe_text("model_name_or_path").value_or("")),
                       data = name_in_queue(settings.maybe_text("dataset").value_or(""));
-        entry.about = data.isEmpty() ? model : tr("%1 on %2", "model on data").arg(model, data);
+        entry.about = data.isEmpty()
+                          ? model
+                          : tr("%1 on %2", "model on data").arg(isolated(model), isolated(data));
       } catch (const std::exception& wrong) {
         entry.trouble = message_of(QString::fromUtf8(wrong.what())).text;
       }
@@ -360,7 +362,7 @@ void RunQueue::tell() {
 
 QString RunQueue::status() const {
   if (!is_ours_ && lock_ && lock_->error() == QLockFile::PermissionError)
-    return tr("The queue cannot be written: %1").arg(isolated(path_text(directory_)));
+    return tr("The queue cannot be written: %1").arg(shown_path(directory_));
   if (!is_ours_) return tr("Another Ferry app on this machine works on the queue.");
   if (!trouble_.isEmpty()) return trouble_;
   const int first = next();

@@ -127,17 +127,17 @@ QString duration_text(double seconds) {
   const QLocale locale;
   const auto whole = static_cast<qint64>(std::min(seconds, 1e12));
   const auto two = [&](const QString& form, qint64 big, qint64 small) {
-    return form.arg(locale.toString(big), locale.toString(small));
+    return isolated(form.arg(locale.toString(big), locale.toString(small)));
   };
-  if (whole < 60) return RunWords::tr("%1 s").arg(locale.toString(whole));
+  if (whole < 60) return isolated(RunWords::tr("%1 s").arg(locale.toString(whole)));
   if (whole < 600) return two(RunWords::tr("%1 min %2 s"), whole / 60, whole % 60);
-  if (whole < 3600) return RunWords::tr("%1 min").arg(locale.toString(whole / 60));
+  if (whole < 3600) return isolated(RunWords::tr("%1 min").arg(locale.toString(whole / 60)));
   if (whole < 2 * 86400) return two(RunWords::tr("%1 h %2 min"), whole / 3600, whole / 60 % 60);
   return two(RunWords::tr("%1 d %2 h"), whole / 86400, whole / 3600 % 24);
 }
 
 QString bytes_text(int64_t bytes) {
-  return to_text(format_bytes(bytes)).replace('.', QLocale().decimalPoint());
+  return isolated(to_text(format_bytes(bytes)).replace('.', QLocale().decimalPoint()));
 }
 
 QString text_in(const ordered_json& record, const char* key) {
@@ -173,10 +173,6 @@ QString time_text(const QDateTime& time) {
 QString hour_text(QTime time) {
   QString format = QLocale().timeFormat(QLocale::ShortFormat);
   return QLocale().toString(time, format.remove(QStringLiteral(":ss")));
-}
-
-QString isolated(const QString& name) {
-  return QChar(0x2068) + name + QChar(0x2069);
 }
 
 QString run_name(const std::filesystem::path& run) {

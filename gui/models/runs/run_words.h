@@ -44,8 +44,6 @@ QString time_text(const QDateTime& time);
 /** Hours and minutes as the system writes them: "03:00". */
 QString hour_text(QTime time);
 
-/** A name inside a sentence, whichever way it is written. */
-QString isolated(const QString& name);
 QString run_name(const std::filesystem::path& run);
 
 /** Bytes of host memory that a run was planned or measured to need at most; 0: not told. */

@@ -119,7 +119,8 @@ QString problem_of(const Option& option, const QString& text) {
   }
   if (option.type == Type::choice) {
     const std::string nearest = config::nearest_name(text.toStdString(), option.choices);
-    if (!nearest.empty()) return OptionWords::tr("Did you mean %1?").arg(to_text(nearest));
+    if (!nearest.empty())
+      return OptionWords::tr("Did you mean %1?").arg(isolated(to_text(nearest)));
   }
   if (const QString number = as_number(option, text); !number.isEmpty())
     return OptionWords::tr("Write %1, with a point and without a percent sign.").arg(number);

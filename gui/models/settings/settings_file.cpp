@@ -47,7 +47,7 @@ QString write_text_file(const fs::path& file, const QByteArray& text) {
   QSaveFile saved(path_text(file));
   if (!saved.open(QIODevice::WriteOnly) || saved.write(text) != text.size() || !saved.commit())
     return SettingsFileWords::tr("“%1” cannot be written: %2")
-        .arg(path_text(file), saved.errorString());
+        .arg(shown_path(file), saved.errorString());
   return {};
 }
 

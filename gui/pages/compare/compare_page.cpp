@@ -72,6 +72,7 @@ QTableView* view_of(ComparisonTable& model, const QString& name, const char* obj
 }
 
 QString csv_field(QString text) {
+  text = without_isolates(text);
   if (!text.contains(',') && !text.contains('"') && !text.contains('\n')) return text;
   return '"' + text.replace("\"", "\"\"") + '"';
 }
@@ -355,7 +356,7 @@ void ComparePage::fill_metrics() {
       metric_->addItem(metric.name, QString::fromLatin1(metric.key));
   for (const std::string& key : keys)
     if (key.starts_with("eval_"))
-      metric_->addItem(tr("Evaluation %1").arg(metric_words(key)), to_text(key));
+      metric_->addItem(tr("Evaluation %1").arg(isolated(metric_words(key))), to_text(key));
   metric_->setCurrentIndex(std::max(0, metric_->findData(chosen)));
 }
 

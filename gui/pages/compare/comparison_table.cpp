@@ -71,7 +71,7 @@ std::vector<ComparisonLine> result_lines(const service::RunComparison& compariso
       [](const RunSummary& run) { return shown(number_of(*run.last_evaluation, "eval_loss")); });
   for (const std::string& metric : comparison.metrics) {
     if (metric == "eval_loss") continue;
-    add(ComparisonTable::tr("Evaluation %1").arg(metric_words(metric)),
+    add(ComparisonTable::tr("Evaluation %1").arg(isolated(metric_words(metric))),
         [&](const RunSummary& run) { return shown(number_of(*run.last_evaluation, metric)); });
   }
   add(ComparisonTable::tr("Training time"), [](const RunSummary& run) {
@@ -146,7 +146,7 @@ QVariant ComparisonTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant ComparisonTable::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignLeading | Qt::AlignVCenter);
   if (role != Qt::DisplayRole && role != Qt::ToolTipRole) return {};
   if (orientation == Qt::Vertical) return {};
   if (section == 0) return QString();

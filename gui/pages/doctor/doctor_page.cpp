@@ -162,7 +162,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   models_->setAccessibleName(tr("Models that are here"));
   models_->setHorizontalHeaderLabels({tr("Name"), tr("Family"), tr("Found in"), tr("Directory")});
   models_->verticalHeader()->hide();
-  models_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  models_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   models_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   models_->setSelectionBehavior(QAbstractItemView::SelectRows);
   models_->setShowGrid(false);
@@ -291,10 +291,10 @@ void DoctorPage::show_profile() {
     clear(*profile_);
     return;
   }
-  QStringList said = {
-      tr("%1: %2.").arg(to_text(profile->name), service_words(to_text(profile->source)))};
+  QStringList said = {tr("%1: %2.").arg(isolated(to_text(profile->name)),
+                                        isolated(service_words(to_text(profile->source))))};
   for (const std::string& skipped : report_->measured.skipped)
-    said << tr("Left out: %1.").arg(to_text(skipped));
+    said << tr("Left out: %1.").arg(isolated(to_text(skipped)));
   profile_words_->setText(said.join(QLatin1Char('\n')));
   fill(*profile_, profile_rows(*profile));
 }
@@ -342,7 +342,7 @@ void DoctorPage::measure() {
 
 void DoctorPage::copy_report() {
   if (!report_) return;
-  QGuiApplication::clipboard()->setText(report_text(*report_));
+  QGuiApplication::clipboard()->setText(without_isolates(report_text(*report_)));
   emit shared().navigator.said(tr("The report is copied."));
 }
 

@@ -4,7 +4,6 @@
 #include <QComboBox>
 #include <QDesktopServices>
 #include <QFileDialog>
-#include <QFontDatabase>
 #include <QHeaderView>
 #include <QLineEdit>
 #include <QPlainTextEdit>
@@ -159,7 +158,7 @@ QWidget* ExportPage::make_options() {
       field = combo;
     } else {
       auto* line = new QLineEdit;
-      line->setPlaceholderText(tr("default %1").arg(to_text(option->value)));
+      line->setPlaceholderText(tr("default %1").arg(isolated(to_text(option->value))));
       line->setMaximumWidth(20 * line->fontMetrics().averageCharWidth());
       field = line;
     }
@@ -246,7 +245,7 @@ QWidget* ExportPage::make_about() {
   loading_->setReadOnly(true);
   loading_->setTabChangesFocus(true);
   loading_->setLineWrapMode(QPlainTextEdit::NoWrap);
-  loading_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  show_code(*loading_);
   loading_->setFixedHeight(QFontMetrics(loading_->font()).lineSpacing() * 5);
   column->addWidget(loading_);
   about_->hide();
@@ -263,15 +262,16 @@ void ExportPage::show_about() {
                        : form.kind == FormKind::question     ? tr("answers questions")
                        : form.kind == FormKind::generation   ? tr("continues texts")
                                                              : tr("fills masked words");
-  about_text_->setText(form.labels.isEmpty()
-                           ? tr("A %1 model that %2.").arg(form.family, kind)
-                           : tr("A %1 model that %2: %3.")
-                                 .arg(form.family, kind, form.labels.mid(0, 12).join(", ")));
+  about_text_->setText(
+      form.labels.isEmpty()
+          ? tr("A %1 model that %2.").arg(isolated(form.family), kind)
+          : tr("A %1 model that %2: %3.")
+                .arg(isolated(form.family), kind, isolated(form.labels.mid(0, 12).join(", "))));
   files_->setRowCount(static_cast<int>(check_->files.size()));
   for (int row = 0; row < files_->rowCount(); ++row) {
     const auto& [name, n_bytes] = check_->files[static_cast<size_t>(row)];
     auto* size = new QTableWidgetItem(bytes_text(n_bytes));
-    size->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    size->setTextAlignment(kNumberSide);
     files_->setItem(row, 0, new QTableWidgetItem(name));
     files_->setItem(row, 1, size);
   }
@@ -493,7 +493,7 @@ void ExportPage::show_result(const Written& written) {
   result_text_->setText(
       tr("%1\n%2 in %n file(s). Each tensor was read back and is the same as in the run.", nullptr,
          static_cast<int>(written.n_files))
-          .arg(path_text(exported_), bytes_text(written.n_bytes)));
+          .arg(shown_path(exported_), bytes_text(written.n_bytes)));
   result_->show();
   // The name of the folder stays, since the text below tells how to load that folder. A second
   // click then writes no second copy.

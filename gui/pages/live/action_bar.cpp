@@ -118,7 +118,8 @@ void ActionBar::show_run(const service::RunFacts& facts, bool is_starting) {
     QString tip = tips_[i];
     if (!why.isEmpty()) tip = tr("%1 Not now: %2.").arg(tips_[i], why);
     if (!actions_[i]->shortcut().isEmpty())
-      tip = tr("%1 (%2)").arg(tip, actions_[i]->shortcut().toString(QKeySequence::NativeText));
+      tip = tr("%1 (%2)").arg(tip,
+                              isolated(actions_[i]->shortcut().toString(QKeySequence::NativeText)));
     actions_[i]->setToolTip(tip);
     actions_[i]->setStatusTip(tip);
   }

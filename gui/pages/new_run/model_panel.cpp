@@ -2,6 +2,7 @@
 
 #include <QtWidgets>
 
+#include "gui/models/text.h"
 #include "gui/widgets/column_fit.h"
 #include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/look.h"
@@ -14,12 +15,13 @@ constexpr int kRowsShown_max = 10;
 
 QString facts_text(const ModelFacts& facts) {
   if (facts.family.isEmpty()) return ModelPanel::tr("Choose a model to see what it is.");
-  const QString kind = facts.is_decoder ? ModelPanel::tr("%1, a decoder").arg(facts.family)
-                                        : ModelPanel::tr("%1, an encoder").arg(facts.family);
+  const QString kind = facts.is_decoder
+                           ? ModelPanel::tr("%1, a decoder").arg(isolated(facts.family))
+                           : ModelPanel::tr("%1, an encoder").arg(isolated(facts.family));
   return QStringList{
       kind,
       ModelPanel::tr("%1 layers").arg(facts.n_layers),
-      ModelPanel::tr("%1 parameters").arg(count_text(facts.n_params)),
+      ModelPanel::tr("%1 parameters").arg(isolated(count_text(facts.n_params))),
       ModelPanel::tr("width %1").arg(facts.width),
       ModelPanel::tr("%1 tokens known").arg(QLocale().toString(facts.vocabulary)),
       ModelPanel::tr("texts of up to %1 tokens").arg(QLocale().toString(facts.max_positions))}
@@ -78,10 +80,10 @@ void ModelPanel::show_models(const std::vector<ModelHere>& models) {
                   model.n_params > 0 ? count_text(model.n_params) : QString(), model.place});
     item->setData(0, Qt::UserRole, model.name);
     item->setToolTip(0, model.problem.isEmpty() ? model.directory : model.problem);
-    item->setTextAlignment(2, Qt::AlignTrailing | Qt::AlignVCenter);
+    item->setTextAlignment(2, kNumberSide);
     if (model.problem.isEmpty()) continue;
     item->setFlags(item->flags() & ~Qt::ItemIsEnabled);
-    item->setText(3, tr("cannot be trained: %1").arg(model.problem));
+    item->setText(3, tr("cannot be trained: %1").arg(isolated(model.problem)));
     item->setToolTip(3, model.problem);
   }
   // As high as its rows: what is below a short list belongs to nobody.
@@ -96,8 +98,9 @@ void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
   facts_->setText(facts_text(facts));
   QString trains;
   if (!facts.tasks.isEmpty())
-    trains = tr("It is trained for: %1.").arg(facts.tasks.join(QStringLiteral(", ")));
-  if (!facts.directory.isEmpty()) trains += ' ' + tr("It lies in %1.").arg(facts.directory);
+    trains = tr("It is trained for: %1.").arg(isolated(facts.tasks.join(QStringLiteral(", "))));
+  if (!facts.directory.isEmpty())
+    trains += ' ' + tr("It lies in %1.").arg(isolated(facts.directory));
   trains_->setText(trains.trimmed());
   trains_->setVisible(!trains.isEmpty());
   hub_->offer(facts.hub_name);

@@ -79,7 +79,8 @@ void NewRunPage::take_found(const Found& found) {
     if (!facts_.tasks.isEmpty())
       for (std::string_view choice : task->option().choices)
         if (!facts_.tasks.contains(to_text(choice))) refused << to_text(choice);
-    task->set_refused_choices(refused, tr("A %1 model is not trained for it.").arg(facts_.family));
+    task->set_refused_choices(refused,
+                              tr("A %1 model is not trained for it.").arg(isolated(facts_.family)));
   }
 }
 
@@ -211,11 +212,12 @@ void NewRunPage::update_start() {
     words = tr("All settings are in order.");
   state_->setText(words);
   const QString reason = problems.empty() ? QString() : problems.front().text;
-  start_->setToolTip(is_starting_ ? tr("The run is starting.")
-                     : reason.isEmpty()
-                         ? tr("Start the run (%1)")
-                               .arg(start_action_->shortcut().toString(QKeySequence::NativeText))
-                         : reason);
+  start_->setToolTip(
+      is_starting_ ? tr("The run is starting.")
+      : reason.isEmpty()
+          ? tr("Start the run (%1)")
+                .arg(isolated(start_action_->shortcut().toString(QKeySequence::NativeText)))
+          : reason);
   start_->setAccessibleDescription(start_->toolTip());
 }
 

@@ -203,7 +203,7 @@ void NewRunPage::choose_preset(const QString& name) {
     return;
   }
   const config::Config* const settings = presets_.settings(presets_.row_of(name));
-  if (!settings) return show_message(tr("The preset “%1” cannot be read.").arg(name));
+  if (!settings) return show_message(tr("The preset “%1” cannot be read.").arg(isolated(name)));
   QMap<QString, QString> kept;
   for (const QString& key : kDataKeys)
     if (settings_.is_changed(key) && !settings->is_set(key.toStdString()))
@@ -224,7 +224,7 @@ void NewRunPage::load_settings(const fs::path& file) {
   if (const auto trouble = trouble_of([&] { settings = read_settings_file(file); }))
     return show_message(message_of(*trouble).text);
   begin(settings);
-  emit shared().navigator.said(tr("Settings of %1").arg(path_text(file)));
+  emit shared().navigator.said(tr("Settings of %1").arg(shown_path(file)));
 }
 
 void NewRunPage::save_settings(const fs::path& file) {
@@ -232,7 +232,7 @@ void NewRunPage::save_settings(const fs::path& file) {
   if (!config) return show_message(tr("Fix what is wrong first: a file holds valid settings."));
   const QString trouble = write_settings_file(file, *config);
   show_message(trouble);
-  if (trouble.isEmpty()) emit shared().navigator.said(tr("Saved as %1").arg(path_text(file)));
+  if (trouble.isEmpty()) emit shared().navigator.said(tr("Saved as %1").arg(shown_path(file)));
 }
 
 void NewRunPage::browse_load() {

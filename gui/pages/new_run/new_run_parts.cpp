@@ -128,7 +128,8 @@ QWidget* NewRunPage::make_top() {
   search_ = new QLineEdit;
   search_->setObjectName("option_search");
   search_->setPlaceholderText(
-      tr("Find a setting (%1)").arg(find_action_->shortcut().toString(QKeySequence::NativeText)));
+      tr("Find a setting (%1)")
+          .arg(isolated(find_action_->shortcut().toString(QKeySequence::NativeText))));
   search_->setAccessibleName(tr("Find a setting"));
   search_->setClearButtonEnabled(true);
   search_->setMinimumWidth(fontMetrics().averageCharWidth() * 26);
@@ -215,7 +216,7 @@ QWidget* NewRunPage::make_bottom() {
   message_command_->setReadOnly(true);
   message_command_->setTabChangesFocus(true);
   message_command_->setAccessibleName(tr("Command that failed"));
-  message_command_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  show_code(*message_command_);
   message_command_->setFixedHeight(message_command_->fontMetrics().lineSpacing() * 7 / 2);
   auto* const close = new QToolButton;
   close->setObjectName("close_message");

@@ -49,7 +49,7 @@ class PresetDelegate : public QStyledItemDelegate {
       painter->setFont(font);
       painter->setPen(colour);
       const QString shown = QFontMetrics(font).elidedText(text, Qt::ElideRight, rect.width());
-      painter->drawText(rect, Qt::AlignLeading | Qt::AlignVCenter | Qt::TextSingleLine, shown);
+      draw_words(*painter, rect, Qt::AlignLeading | Qt::AlignVCenter | Qt::TextSingleLine, shown);
       rect.translate(0, line);
     };
     draw(index.data(PresetModel::title_role).toString(), strong, true);
@@ -91,10 +91,8 @@ class ListButton : public QPushButton {
     const QRect words =
         QStyle::visualRect(layoutDirection(), inside, inside.adjusted(0, 0, -side, 0));
     const QString shown = fontMetrics().elidedText(text, Qt::ElideRight, words.width());
-    painter.drawItemText(words,
-                         static_cast<int>(QStyle::visualAlignment(
-                             layoutDirection(), Qt::AlignLeft | Qt::AlignVCenter)),
-                         palette(), isEnabled(), shown, QPalette::ButtonText);
+    painter.drawItemText(words, Qt::AlignLeading | Qt::AlignVCenter, palette(), isEnabled(), shown,
+                         QPalette::ButtonText);
   }
 };
 
@@ -199,10 +197,10 @@ void PresetList::fill() {
       const QString title = field(presets_, row, PresetModel::title_role);
       // Titles need not differ; the name is what it was saved as.
       const QString name = field(presets_, row, PresetModel::name_role);
-      const QString shown =
-          !is_users       ? title
-          : title == name ? tr("%1 (yours)").arg(name)
-                          : tr("%1: %2 (yours)", "name and title of a preset").arg(name, title);
+      const QString shown = !is_users       ? title
+                            : title == name ? tr("%1 (yours)").arg(isolated(name))
+                                            : tr("%1: %2 (yours)", "name and title of a preset")
+                                                  .arg(isolated(name), isolated(title));
       item->setData(0, PresetModel::name_role, field(presets_, row, PresetModel::name_role));
       item->setData(0, PresetModel::title_role, shown);
       item->setData(0, PresetModel::purpose_role, field(presets_, row, PresetModel::purpose_role));
@@ -289,7 +287,7 @@ void PresetPicker::make_menu() {
     const QString name = current_;
     if (const QString trouble = presets_.remove(name); !trouble.isEmpty())
       return emit failed(trouble);
-    emit said(tr("The preset “%1” is deleted.").arg(name));
+    emit said(tr("The preset “%1” is deleted.").arg(isolated(name)));
     set_current({});
   });
   remove_->setObjectName("preset_delete");

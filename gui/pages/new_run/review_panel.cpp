@@ -28,7 +28,7 @@ ReviewPanel::ReviewPanel(SettingsModel& settings, QWidget* parent)
   command_->setObjectName("command");
   command_->setReadOnly(true);
   command_->setTabChangesFocus(true);
-  command_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  show_code(*command_);
   command_->setAccessibleName(tr("Command line"));
   command_->setFixedHeight(6 * command_->fontMetrics().lineSpacing());
   auto* const command_label = heading_label(tr("The command that starts it"));

@@ -48,15 +48,15 @@ class StepDelegate : public QStyledItemDelegate {
     painter->save();
     painter->setPen(option.palette.color(is_selected ? QPalette::HighlightedText : QPalette::Text));
     painter->setFont(option.font);
-    painter->drawText(rect, Qt::AlignLeading | Qt::AlignVCenter, name);
+    draw_words(*painter, rect, Qt::AlignLeading | Qt::AlignVCenter, name);
     if (n_problems > 0) {
       rect.translate(0, line);
       const bool is_wrong = index.data(kIsWrong).toBool();
       if (!is_selected)
         painter->setPen(is_wrong ? error_colour(option.palette)
                                  : option.palette.color(QPalette::PlaceholderText));
-      painter->drawText(rect, Qt::AlignLeading | Qt::AlignVCenter,
-                        problems_text(n_problems, is_wrong));
+      draw_words(*painter, rect, Qt::AlignLeading | Qt::AlignVCenter,
+                 problems_text(n_problems, is_wrong));
     }
     painter->restore();
   }

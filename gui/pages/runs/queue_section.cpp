@@ -2,6 +2,7 @@
 
 #include <QtWidgets>
 
+#include "gui/models/text.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -35,15 +36,15 @@ class EntryDelegate : public QStyledItemDelegate {
     const auto draw = [&](int n, const QString& text, const QFont& font, QPalette::ColorRole role) {
       painter->setFont(font);
       painter->setPen(filled.palette.color(is_selected ? QPalette::HighlightedText : role));
-      painter->drawText(QRect(inside.left(), inside.top() + n * line, inside.width(), line),
-                        int(Qt::AlignVCenter | Qt::AlignLeading),
-                        QFontMetrics(font).elidedText(text, Qt::ElideRight, inside.width()));
+      draw_words(*painter, QRect(inside.left(), inside.top() + n * line, inside.width(), line),
+                 Qt::AlignVCenter | Qt::AlignLeading,
+                 QFontMetrics(font).elidedText(text, Qt::ElideRight, inside.width()));
     };
     const QString trouble = index.data(RunQueue::trouble_role).toString();
     draw(0,
          RunQueue::tr("%1. %2", "place in the queue, title")
              .arg(index.row() + 1)
-             .arg(index.data(RunQueue::title_role).toString()),
+             .arg(isolated(index.data(RunQueue::title_role).toString())),
          bold_font(filled.font), QPalette::Text);
     draw(1,
          RunQueue::tr("%1: %2", "state, about")

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gui/models/runs/run_list_model.h"
+#include "gui/widgets/look.h"
 #include "gui/widgets/runs/run_shape.h"
 
 namespace ferry::gui {
@@ -37,14 +38,12 @@ void draw_text(QPainter& painter,
                const QStyleOptionViewItem& option,
                const QRect& place,
                const QString& text,
-               Qt::Alignment side = Qt::AlignLeft,
+               Qt::Alignment side = Qt::AlignLeading,
                Qt::TextElideMode elides = Qt::ElideRight) {
   painter.setPen(text_colour(option));
   painter.setFont(option.font);
-  painter.drawText(
-      place,
-      int(QStyle::visualAlignment(option.direction, side) | Qt::AlignVCenter | Qt::TextSingleLine),
-      option.fontMetrics.elidedText(text, elides, place.width()));
+  draw_words(painter, place, int(side | Qt::AlignVCenter) | Qt::TextSingleLine,
+             option.fontMetrics.elidedText(text, elides, place.width()));
 }
 
 }  // namespace
@@ -68,9 +67,7 @@ void TextDelegate::draw(QPainter& painter,
                         const QString& text,
                         const QModelIndex& index) const {
   Q_UNUSED(index);
-  const bool is_number = cell.displayAlignment & Qt::AlignRight;
-  draw_text(painter, cell, inside, text,
-            is_number ? Qt::AlignRight | Qt::AlignAbsolute : Qt::AlignLeft, elides_);
+  draw_text(painter, cell, inside, text, cell.displayAlignment & Qt::AlignHorizontal_Mask, elides_);
 }
 
 void StateDelegate::draw(QPainter& painter,

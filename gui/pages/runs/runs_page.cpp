@@ -289,8 +289,9 @@ void RunsPage::show_details() {
   } else {
     const int row = rows[0];
     const QString state = runs.index(row, RunListModel::state).data().toString();
-    text = QStringLiteral("<p><b>%1</b> &nbsp; %2</p><table cellpadding='1'>")
-               .arg(run_name(runs.path_of(row)).toHtmlEscaped(), state.toHtmlEscaped());
+    text = QStringLiteral("<p dir='%3'><b>%1</b> &nbsp; %2</p><table cellpadding='1'>")
+               .arg(isolated(run_name(runs.path_of(row))).toHtmlEscaped(), state.toHtmlEscaped(),
+                    words_run_from_right() ? QStringLiteral("rtl") : QStringLiteral("ltr"));
     for (const RunDetail& detail :
          details_of(runs.path_of(row), runs.facts_of(row), runs.record_of(row),
                     runs.trouble_of_row(row), runs.why_ended_of(row)))
@@ -319,7 +320,7 @@ void RunsPage::copy_rows() {
       if (column != RunListModel::curve) cells << runs.index(row, column).data().toString();
     lines << cells.join('\t');
   }
-  QGuiApplication::clipboard()->setText(lines.join('\n'));
+  QGuiApplication::clipboard()->setText(without_isolates(lines.join('\n')));
 }
 
 }  // namespace ferry::gui

@@ -115,7 +115,7 @@ QWidget* SamplesPage::make_grid() {
   const QFontMetrics metrics = table_->fontMetrics();
   table_->verticalHeader()->setDefaultSectionSize(metrics.lineSpacing() * 4);
   table_->verticalHeader()->setSectionResizeMode(QHeaderView::Interactive);
-  table_->verticalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignTop);
+  table_->verticalHeader()->setDefaultAlignment(Qt::AlignLeading | Qt::AlignTop);
   table_->verticalHeader()->setMaximumWidth(metrics.averageCharWidth() * 28);
   table_->verticalHeader()->setTextElideMode(Qt::ElideRight);
   // Few steps fill the table; many are scrolled.
@@ -258,7 +258,7 @@ void SamplesPage::show_nothing() {
       tr("Samples show how a language model continues beginnings of your choice while it "
          "learns.\nTo get some, set \"%1\" (sample_prompts) in a new run of the task causal-lm; "
          "\"%2\" (sample_steps) says how often.")
-          .arg(label_of("sample_prompts"), label_of("sample_steps")));
+          .arg(isolated(label_of("sample_prompts")), isolated(label_of("sample_steps"))));
 }
 
 int SamplesPage::row() const {

@@ -46,10 +46,10 @@ FolderTrouble trouble_of_folder(const fs::path& folder) {
   while (!at.empty() && !fs::exists(at, error) && at.has_relative_path())
     at = at.parent_path();
   if (!fs::is_directory(at, error))
-    return {SettingsPage::tr("%1 is no folder.").arg(path_text(at))};
+    return {SettingsPage::tr("%1 is no folder.").arg(shown_path(at))};
   if (access(at.c_str(), W_OK | X_OK) != 0)
     return {
-        SettingsPage::tr("Nothing may be written to %1. New runs would fail.").arg(path_text(at))};
+        SettingsPage::tr("Nothing may be written to %1. New runs would fail.").arg(shown_path(at))};
   return {};
 }
 
@@ -197,8 +197,10 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
   until_ = new QTimeEdit;
   until_->setObjectName("field_run_until");
   // Hours and minutes as the system writes them.
-  for (QTimeEdit* edit : {from_, until_})
+  for (QTimeEdit* edit : {from_, until_}) {
+    edit->setLayoutDirection(Qt::LeftToRight);  // Qt would put the minutes before the hours
     edit->setDisplayFormat(QLocale().timeFormat(QLocale::ShortFormat).remove(":ss"));
+  }
   hours_note_ = note_label();
   hours_note_->setObjectName("hours_note");
   form->addRow(with_notes(hours_, {row_of({label_for(from_, tr("Fro&m")), from_,

@@ -318,7 +318,8 @@ void StartPage::take_path(const std::filesystem::path& path) {
     return set_data(path);
   }
   const auto offer = offer_of(kind_, path);
-  if (!offer) return plan_trouble_->show_error(tr("%1 is no model for this.").arg(path_text(path)));
+  if (!offer)
+    return plan_trouble_->show_error(tr("%1 is no model for this.").arg(shown_path(path)));
   found_.models.offers.insert(found_.models.offers.begin(), *offer);
   own_models_.push_back(path);
   fill_models();
@@ -487,8 +488,9 @@ void StartPage::fill_models() {
   const QSignalBlocker blocker(models_);
   models_->clear();
   for (const ModelOffer& offer : found_.models.offers)
-    models_->addItem(offer.preset.isEmpty() ? offer.name
-                                            : tr("%1 (preset %2)").arg(offer.name, offer.preset));
+    models_->addItem(offer.preset.isEmpty()
+                         ? offer.name
+                         : tr("%1 (preset %2)").arg(isolated(offer.name), isolated(offer.preset)));
   models_->setEnabled(models_->count() > 0);
   if (models_->count() == 0) models_->addItem(tr("none on this machine"));
   show_fetch();

@@ -157,7 +157,7 @@ QWidget* TryItPage::make_result() {
   result_ = new QStackedWidget;
 
   nothing_ = note_label(tr("The answer appears here."));
-  static_cast<QLabel*>(nothing_)->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  static_cast<QLabel*>(nothing_)->setAlignment(Qt::AlignTop | Qt::AlignLeading);
   scores_ = new QTableWidget(0, 2);
   scores_->setObjectName("scores");
   scores_->setAccessibleName(tr("Classes and how sure the model is of each"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/look.h"
 
 namespace ferry::gui {
 
@@ -29,8 +30,9 @@ double draw_legend(QPainter* painter,
       painter->setFont(font);
       painter->setPen(palette.color(QPalette::Text));
       painter->setLayoutDirection(Qt::LeftToRight);  // as axes go in every language
-      painter->drawText(QRectF(x + sample + gap, y, width, line), Qt::AlignVCenter | Qt::AlignLeft,
-                        text);
+      painter->drawText(
+          QRectF(x + sample + gap, y, width, line),
+          words_flags(painter->layoutDirection(), Qt::AlignVCenter | Qt::AlignLeft, text), text);
     }
     x += width + between;
   }

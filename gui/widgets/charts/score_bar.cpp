@@ -4,6 +4,8 @@
 #include <QPainter>
 #include <cmath>
 
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
 
 void ScoreBar::paint(QPainter* painter,
@@ -21,19 +23,24 @@ void ScoreBar::paint(QPainter* painter,
   const int for_number = cell.fontMetrics.horizontalAdvance(QStringLiteral("100.0 %0"));
   const QRect inside = cell.rect.adjusted(gap, 0, -gap, 0);
   const int height = std::max(4, cell.fontMetrics.height() * 2 / 3);
-  QRect groove(inside.left(), inside.center().y() - height / 2, inside.width() - for_number,
-               height);
+  const auto placed = [&](int width) {
+    return QStyle::visualRect(
+        cell.direction, inside,
+        QRect(inside.left(), inside.center().y() - height / 2, width, height));
+  };
+  const QRect groove = placed(inside.width() - for_number);
   const double share = index.data(share_role).toDouble();
   painter->save();
   painter->setPen(cell.palette.color(is_selected ? QPalette::HighlightedText : QPalette::Mid));
   painter->drawRect(groove.adjusted(0, 0, -1, -1));
   if (std::isfinite(share)) {
-    groove.setWidth(static_cast<int>(std::lround(std::clamp(share, 0., 1.) * groove.width())));
+    const double filled = std::clamp(share, 0., 1.) * groove.width();
     painter->fillRect(
-        groove, cell.palette.color(is_selected ? QPalette::HighlightedText : QPalette::Highlight));
+        placed(static_cast<int>(std::lround(filled))),
+        cell.palette.color(is_selected ? QPalette::HighlightedText : QPalette::Highlight));
   }
   painter->setPen(cell.palette.color(is_selected ? QPalette::HighlightedText : QPalette::Text));
-  painter->drawText(inside, Qt::AlignRight | Qt::AlignVCenter, number);
+  draw_words(*painter, inside, Qt::AlignTrailing | Qt::AlignVCenter, number);
   painter->restore();
 }
 

@@ -232,12 +232,12 @@ void StackedBars::paintEvent(QPaintEvent* /*event*/) {
     const QRect title(rect.x(), b * row_height(), rect.width(), metrics.height());
     painter.setPen(palette().color(QPalette::WindowText));
     painter.setFont(bold);
-    painter.drawText(title, Qt::AlignLeft | Qt::AlignVCenter, bar.name);
+    draw_words(painter, title, Qt::AlignLeft | Qt::AlignVCenter, bar.name);
     const int taken =
         QFontMetrics(bold).horizontalAdvance(bar.name) + 2 * metrics.averageCharWidth();
     painter.setFont(bar.is_over() ? bold : font());
-    painter.drawText(
-        title.adjusted(taken, 0, 0, 0), Qt::AlignRight | Qt::AlignVCenter,
+    draw_words(
+        painter, title.adjusted(taken, 0, 0, 0), Qt::AlignRight | Qt::AlignVCenter,
         painter.fontMetrics().elidedText(bar.caption, Qt::ElideRight, title.width() - taken));
     painter.setFont(font());
     painter.fillRect(rect, palette().color(QPalette::Base));
@@ -258,7 +258,7 @@ void StackedBars::paintEvent(QPaintEvent* /*event*/) {
                          place.height() - 2);
       if (look.pattern != Qt::NoBrush) painter.fillRect(plate, look.colour);
       painter.setPen(ink_on(look.colour));
-      painter.drawText(place, Qt::AlignCenter, shown);
+      draw_words(painter, place.toRect(), Qt::AlignCenter, shown);
     }
     painter.setBrush(Qt::NoBrush);
     painter.setPen(palette().color(QPalette::Mid));
@@ -273,9 +273,10 @@ void StackedBars::paintEvent(QPaintEvent* /*event*/) {
       painter.setPen(palette().color(QPalette::Mid));
       painter.drawRect(swatch.adjusted(0, 0, -1, -1));
       painter.setPen(palette().color(QPalette::WindowText));
-      painter.drawText(item.rect.adjusted(metrics.height() + metrics.averageCharWidth() / 2, 0,
-                                          metrics.averageCharWidth() * 2, 0),
-                       Qt::AlignLeft | Qt::AlignVCenter, item.name);
+      draw_words(painter,
+                 item.rect.adjusted(metrics.height() + metrics.averageCharWidth() / 2, 0,
+                                    metrics.averageCharWidth() * 2, 0),
+                 Qt::AlignLeft | Qt::AlignVCenter, item.name);
     }
   if (selected_.bar < 0) return;
   const QRectF mark = selected_.segment >= 0 ? rect_of(selected_) : QRectF(rect_of(selected_.bar));

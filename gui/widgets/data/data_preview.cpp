@@ -38,7 +38,7 @@ QTableWidget* table(const char* name, const QString& words, const QStringList& h
   made->setAccessibleName(words);
   made->setHorizontalHeaderLabels(heads);
   made->verticalHeader()->hide();
-  made->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  made->horizontalHeader()->setDefaultAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   made->setEditTriggers(QAbstractItemView::NoEditTriggers);
   made->setSelectionBehavior(QAbstractItemView::SelectRows);
   made->setAlternatingRowColors(true);
@@ -50,7 +50,7 @@ QTableWidget* table(const char* name, const QString& words, const QStringList& h
 
 QTableWidgetItem* cell(const QString& text, bool is_number = false) {
   auto* item = new QTableWidgetItem(text);
-  item->setTextAlignment((is_number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+  item->setTextAlignment(is_number ? kNumberSide : Qt::AlignLeading | Qt::AlignVCenter);
   return item;
 }
 
@@ -232,8 +232,9 @@ void DataPreview::show_outcome(const std::shared_ptr<const PreviewOutcome>& outc
   tabs_->setVisible(outcome->preview.has_value());
   facts_->setVisible(outcome->preview.has_value());
   if (const Preview* const now = preview()) {
-    QStringList facts = {
-        tr("Task %1, at most %2 tokens a text.").arg(to_text(now->task)).arg(now->max_length)};
+    QStringList facts = {tr("Task %1, at most %2 tokens a text.")
+                             .arg(isolated(to_text(now->task)))
+                             .arg(now->max_length)};
     for (const std::string& note : now->notes)
       facts << sentence(service_words(to_text(note)));
     facts.removeDuplicates();
@@ -270,7 +271,7 @@ void DataPreview::show_sample() {
   place_->setText(place);
   QStringList learnt = {tr("%n token(s).", nullptr, static_cast<int>(sample.tokens.size()))};
   if (sample.has_answer)
-    learnt << tr("Label: %1.").arg(to_text(sample.answer));
+    learnt << tr("Label: %1.").arg(isolated(to_text(sample.answer)));
   else if (sample.n_trained() > 0)
     learnt << tr("%n of them are trained on (underlined).", nullptr,
                  static_cast<int>(sample.n_trained()));

@@ -6,6 +6,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 
+#include "gui/models/text.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -15,7 +16,7 @@ namespace {
 constexpr int kWhole = 1000;
 
 QString size_text(qint64 n_bytes) {
-  return QLocale().formattedDataSize(n_bytes, 1, QLocale::DataSizeSIFormat);
+  return isolated(QLocale().formattedDataSize(n_bytes, 1, QLocale::DataSizeSIFormat));
 }
 
 }  // namespace
@@ -74,31 +75,32 @@ void HubBox::show_state() {
   error_->set_error(download_.trouble());
   switch (state) {
     case State::idle:
-      words_->setText(
-          tr("%1 is not on this machine. Ferry can bring it from the Hugging Face hub.").arg(name));
+      words_->setText(tr("%1 is not on this machine. Ferry can bring it from the Hugging Face hub.")
+                          .arg(isolated(name)));
       break;
     case State::looking:
-      words_->setText(tr("Asking the hub for %1...").arg(name));
+      words_->setText(tr("Asking the hub for %1...").arg(isolated(name)));
       break;
     case State::offered:
-      words_->setText(QStringLiteral("%1: %2").arg(name, download_.summary()));
+      words_->setText(QStringLiteral("%1: %2").arg(isolated(name), download_.summary()));
       break;
     case State::fetching: {
       const double share = download_.n_bytes() > 0 ? static_cast<double>(download_.n_done()) /
                                                          static_cast<double>(download_.n_bytes())
                                                    : 0;
       bar_->setValue(static_cast<int>(share * kWhole));
-      words_->setText(download_.n_bytes() > 0 ? tr("Downloading %1: %2 of %3")
-                                                    .arg(name, size_text(download_.n_done()),
-                                                         size_text(download_.n_bytes()))
-                                              : tr("Downloading %1...").arg(name));
+      words_->setText(download_.n_bytes() > 0
+                          ? tr("Downloading %1: %2 of %3")
+                                .arg(isolated(name), size_text(download_.n_done()),
+                                     size_text(download_.n_bytes()))
+                          : tr("Downloading %1...").arg(isolated(name)));
       break;
     }
     case State::fetched:
-      words_->setText(tr("%1 is on this machine now.").arg(name));
+      words_->setText(tr("%1 is on this machine now.").arg(isolated(name)));
       break;
     case State::failed:
-      words_->setText(tr("%1 did not come.").arg(name));
+      words_->setText(tr("%1 did not come.").arg(isolated(name)));
       break;
   }
 }

@@ -39,7 +39,7 @@ QFont ChoiceCard::title_font() const {
 int ChoiceCard::heightForWidth(int width) const {
   const int for_text = std::max(1, width - 2 * margin() - mark_width());
   const QRect text = fontMetrics().boundingRect(QRect(0, 0, for_text, 100000),
-                                                Qt::TextWordWrap | Qt::AlignLeft, text_);
+                                                Qt::TextWordWrap | Qt::AlignLeading, text_);
   return 2 * margin() + QFontMetrics(title_font()).lineSpacing() + margin() / 2 + text.height();
 }
 
@@ -97,16 +97,15 @@ void ChoiceCard::paintEvent(QPaintEvent*) {
 
   QRect inside = rect().adjusted(margin() + mark_width(), margin(), -margin(), -margin());
   inside = QStyle::visualRect(layoutDirection(), rect(), inside);
-  const Qt::Alignment side_of_text = QStyle::visualAlignment(layoutDirection(), Qt::AlignLeft);
   painter.setFont(title_font());
   painter.setPen(
       palette().color(isEnabled() ? QPalette::Active : QPalette::Disabled, QPalette::WindowText));
-  painter.drawText(inside, static_cast<int>(side_of_text | Qt::AlignTop) | Qt::TextShowMnemonic,
-                   text());
+  constexpr int kSide = Qt::AlignLeading | Qt::AlignTop;
+  draw_words(painter, inside, kSide | Qt::TextShowMnemonic, text());
   painter.setFont(font());
   painter.setPen(palette().color(QPalette::PlaceholderText));
-  painter.drawText(inside.adjusted(0, title_metrics.lineSpacing() + margin() / 2, 0, 0),
-                   static_cast<int>(side_of_text | Qt::AlignTop) | Qt::TextWordWrap, text_);
+  draw_words(painter, inside.adjusted(0, title_metrics.lineSpacing() + margin() / 2, 0, 0),
+             kSide | Qt::TextWordWrap, text_);
   if (!hasFocus()) return;
   QStyleOptionFocusRect focus;
   focus.initFrom(this);

@@ -138,7 +138,8 @@ void OptionField::make_editor(const QString& prefix) {
     combo_->setMinimumWidth(narrow);
     for (std::string_view choice : option().choices) {
       const QString name = to_text(choice);
-      combo_->addItem(choice == option().value ? tr("%1 (default)").arg(name) : name, name);
+      combo_->addItem(choice == option().value ? tr("%1 (default)").arg(isolated(name)) : name,
+                      name);
     }
     guard_wheel(combo_);
     connect(combo_, &QComboBox::currentIndexChanged, this, [this](int at) {

@@ -49,7 +49,7 @@ void OptionForm::set_keys(const QStringList& keys, bool has_headings) {
       group.form = new QFormLayout;
       group.form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
       group.form->setRowWrapPolicy(QFormLayout::DontWrapRows);
-      group.form->setLabelAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+      group.form->setLabelAlignment(Qt::AlignLeading | Qt::AlignVCenter);
       inside->addLayout(group.form);
       inside->addStretch(1);
       group.box->hide();

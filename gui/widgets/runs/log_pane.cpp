@@ -3,7 +3,6 @@
 
 #include <QAction>
 #include <QClipboard>
-#include <QFontDatabase>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QKeyEvent>
@@ -30,12 +29,11 @@ QToolButton* button(const QString& text, const char* name) {
 }  // namespace
 
 LogPane::LogPane(QWidget* parent) : QWidget(parent) {
-  const QFont fixed = QFontDatabase::systemFont(QFontDatabase::FixedFont);
   auto* const command_label = new TextLabel(tr("C&ommand"));
   command_ = new QLineEdit;
   command_->setObjectName("command");
   command_->setReadOnly(true);
-  command_->setFont(fixed);
+  show_code(*command_);
   command_->setAccessibleName(tr("Command line of the run"));
   command_label->setBuddy(command_);
   auto* const copy = button(tr("Copy"), "copy_command");
@@ -51,7 +49,7 @@ LogPane::LogPane(QWidget* parent) : QWidget(parent) {
   text_->setAccessibleName(tr("Log of the run"));
   text_->setReadOnly(true);
   text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
-  text_->setFont(fixed);
+  show_code(*text_);
   text_->setLineWrapMode(QPlainTextEdit::NoWrap);
   text_->setMaximumBlockCount(kLines);
   text_->setMinimumHeight(3 * fontMetrics().height());

@@ -4,6 +4,10 @@
 //
 //   gui_screenshots [DIRECTORY]                       all pictures; there, or looked at alone
 //   gui_screenshots DIRECTORY THEME LANGUAGE [WxH]    one set, at the scale of QT_SCALE_FACTOR
+//
+// LANGUAGE: en, zh_CN; rtl: English words from right to left; hebrew: words that nobody can read,
+// of letters that run from right to left, so that the order of names and amounts between them
+// shows.
 
 #include <fmt/format.h>
 
@@ -29,6 +33,7 @@
 #include "src/config/config.h"
 #include "tests/gui/pages/fill_check.h"
 #include "tests/gui/pages/layout_check.h"
+#include "tests/gui/pages/mirrored_words.h"
 #include "tests/gui/pages/words_check.h"
 #include "tests/gui/sample_runs.h"
 
@@ -241,8 +246,10 @@ int main(int argc, char** argv) {
   const QStringList words = QApplication::arguments();
   if (words.size() < 4)
     return take_all(QApplication::applicationFilePath(), words.size() > 1 ? words[1] : QString());
-  if (words[3] == "rtl")
-    QApplication::setLayoutDirection(Qt::RightToLeft);
+  // English words, or as many Hebrew letters: these show the order in which people read.
+  MirroredWords mirrored(words[3] == "hebrew");
+  if (words[3] == "rtl" || words[3] == "hebrew")
+    QCoreApplication::installTranslator(&mirrored);
   else
     install_language(app, words[3]);
   const QStringList sides = words.value(4).split('x');
