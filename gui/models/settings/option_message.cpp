@@ -59,7 +59,7 @@ QString with_pages(QString text) {
     return all;
   }();
   for (size_t i = 0; i < commands.size(); ++i)
-    text.replace(commands[i], MessageWords::tr(kCommands[i].place));
+    text.replace(commands[i], isolated(MessageWords::tr(kCommands[i].place)));
   return text;
 }
 

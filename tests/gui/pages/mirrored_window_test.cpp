@@ -218,15 +218,14 @@ TEST(MirroredWindow, ASentenceThatBeginsWithANameRunsFromTheRight) {
 
 /** What stands between words of the other direction, and would be put in order with them. */
 QString loose_words(const QString& text) {
-  if (!has_letter_from_right(text)) return {};
-  QString loose;
+  QString loose, others;
   int depth = 0;
   for (const QChar c : text) {
     if (c.unicode() >= 0x2066 && c.unicode() <= 0x2068) ++depth;
-    if (depth == 0 && c.unicode() < 0x250 && c.isLetter()) loose += c;
+    if (depth == 0 && c.isLetter()) (c.unicode() < 0x250 ? loose : others) += c;
     if (c.unicode() == 0x2069) --depth;
   }
-  return loose;
+  return others.isEmpty() ? QString() : loose;
 }
 
 TEST(MirroredWindow, ForeignWordsInSentencesAreIsolated) {
