@@ -5,7 +5,10 @@
 #include <algorithm>
 
 #include "models/core/compile.h"
+#include "models/ops/dropout/dropout_op.h"
+#include "models/ops/embedding/embedding_op.h"
 #include "models/ops/scratch_sizes.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -22,8 +25,7 @@ int64_t largest_layer(const ModelTable& model) {
 /** The operation of a block that has the words' table; null: none has. */
 const Op* words_op(const BlockTable& block) {
   const auto has_words = [](const Op& op) {
-    return (op.kind == OpKind::embedding || op.kind == OpKind::vocabulary_loss) &&
-           op.params[0] != kNone;
+    return (op.def == &ops::kEmbedding || op.def == &ops::kVocabularyLoss) && op.params[0] != kNone;
   };
   const auto& ops = block.compiled->program.ops;
   const auto found = std::ranges::find_if(ops, has_words);
@@ -159,7 +161,8 @@ class Cutter {
     const BlockProgram& program = block.compiled->program;
     const Op& words = *words_op(block);
     const bool adds = words.params[1] != kNone || words.params[2] != kNone;
-    FERRY_CHECK(&words == program.ops.data() && (!adds || words.with.rows.word_scale == 1),
+    FERRY_CHECK(&words == program.ops.data() &&
+                    (!adds || words.with<ops::EmbeddingAttributes>().rows.word_scale == 1),
                 "'{}' does not begin with its words, or rounds more than once", block.name);
     const Value& value = program.value(words.out[0]);
     for_pieces(param_of(block, words.params[0]).shape,
@@ -173,8 +176,9 @@ class Cutter {
                  Op op = words;
                  op.out = {0};
                  op.params = {add_param(block, words.params[0], first, rows), kNone, kNone};
-                 op.with.n_table_rows = rows;
-                 op.with.first_word = first;
+                 auto& with = op.with<ops::EmbeddingAttributes>();
+                 with.n_table_rows = rows;
+                 with.first_word = first;
                  its.ops = {std::move(op)};
                  compile_last(block, std::move(its));
                });
@@ -201,7 +205,8 @@ class Cutter {
     Op& lookup = program.ops[0];
     if (adds) {
       lookup.in = {input};
-      lookup.with.n_table_rows -= param_of(block, lookup.params[0]).shape[0];
+      lookup.with<ops::EmbeddingAttributes>().n_table_rows -=
+          param_of(block, lookup.params[0]).shape[0];
       lookup.params[0] = kNone;
     } else {
       program.ops.erase(program.ops.begin());
@@ -229,11 +234,12 @@ class Cutter {
       its.values[0].name = "input";
       its.values[0].recomputed = false;
       Op op = words;
-      op.kind = OpKind::vocabulary_piece;
+      op.def = &ops::kVocabularyPiece;
       op.in = {0};
-      op.with.first_word = first;
-      op.with.n_table_rows = rows;
-      op.with.piece = piece;
+      auto& with = op.with<ops::VocabularyAttributes>();
+      with.first_word = first;
+      with.n_table_rows = rows;
+      with.piece = piece;
       const ParamId bias =
           words.params[1] == kNone ? kNone : add_param(block, words.params[1], first, rows);
       if (is_tied) {
@@ -260,7 +266,11 @@ class Cutter {
       program.values.push_back(copied);
       program.values.back().name = "copy";
       program.output = 1;
-      program.ops = {{.kind = OpKind::dropout, .in = {0}, .out = {1}, .params = {}, .with = {}}};
+      program.ops = {{.def = &ops::kDropout,
+                      .in = {0},
+                      .out = {1},
+                      .params = {},
+                      .attributes = ops::DropoutAttributes{}}};
     }
     add_block(block, block.name);
     add_params_of(block, program.ops);

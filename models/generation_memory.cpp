@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/core/compile.h"
+#include "models/ops/attention/attention_op.h"
 #include "models/ops/scratch_sizes.h"
 #include "src/base/bytes.h"
 
@@ -10,9 +11,9 @@ namespace ferry {
 
 using ops::stacked_bytes;
 
-const Op* attention_of(const BlockTable& block) {
+const ops::AttentionHeads* attention_heads_of(const BlockTable& block) {
   for (const Op& op : block.compiled->program.ops)
-    if (op.kind == OpKind::attention) return &op;
+    if (op.def == &ops::kAttention) return &op.with<ops::AttentionAttributes>().heads;
   return nullptr;
 }
 
@@ -27,8 +28,8 @@ GenerationLayout make_generation_layout(const ModelTable& model, const Generatio
   layout.last_rows = next(shape.n_sequences * model.width * compute_bytes);
   layout.logits = next(shape.n_sequences * model.vocab_size * ops::kF32_bytes);
   for (const BlockTable& block : model.blocks) {
-    const Op* attention = attention_of(block);
-    const int64_t row = attention ? attention->with.n_kv_heads * attention->with.head_width : 0;
+    const ops::AttentionHeads* heads = attention_heads_of(block);
+    const int64_t row = heads ? heads->n_kv_heads * heads->head_width : 0;
     for (std::vector<int64_t>* kept : {&layout.keys, &layout.values})
       kept->push_back(next(shape.n_sequences * shape.cache_tokens * row * compute_bytes));
   }
@@ -39,9 +40,9 @@ int64_t cached_attention_scratch_bytes(const ModelTable& model, const Generation
   if (shape.cache_tokens == 0) return 0;
   int64_t n_heads = 0, width = 0;
   for (const BlockTable& block : model.blocks)
-    if (const Op* attention = attention_of(block)) {
-      n_heads = std::max(n_heads, attention->with.n_heads);
-      width = std::max(width, attention->with.n_heads * attention->with.head_width);
+    if (const ops::AttentionHeads* heads = attention_heads_of(block)) {
+      n_heads = std::max(n_heads, heads->n_heads);
+      width = std::max(width, heads->width());
     }
   // Scores and probabilities, both also in fp32, and the result, of one token at a time.
   return 4 * stacked_bytes(n_heads * shape.cache_tokens * ops::kF32_bytes) +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/core/block_program.h"
+#include "models/ops/scratch_sizes.h"
 
 namespace ferry {
 
@@ -26,8 +27,8 @@ struct GenerationLayout {
 
 GenerationLayout make_generation_layout(const ModelTable& model, const GenerationShape& shape);
 
-/** The block's attention; null: it has none. */
-const Op* attention_of(const BlockTable& block);
+/** The heads of the block's attention; null: it has none. */
+const ops::AttentionHeads* attention_heads_of(const BlockTable& block);
 
 /** The sequences of a micro-batch of the largest shape without its dummy tail, which is cut into
  * sequences as long as the longest. */

@@ -6,6 +6,20 @@
 #include <iterator>
 
 #include "models/core/compile.h"
+#include "models/ops/activation/activation_op.h"
+#include "models/ops/add/add_op.h"
+#include "models/ops/dropout/dropout_op.h"
+#include "models/ops/gate/gate_op.h"
+#include "models/ops/head_norm/head_norm_op.h"
+#include "models/ops/label_loss/label_loss_op.h"
+#include "models/ops/linear/linear_op.h"
+#include "models/ops/logits/logits_op.h"
+#include "models/ops/norm/norm_op.h"
+#include "models/ops/rms_norm/rms_norm_op.h"
+#include "models/ops/rows/rows_op.h"
+#include "models/ops/span_loss/span_loss_op.h"
+#include "models/ops/tanh/tanh_op.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -130,22 +144,9 @@ ValueId BlockBuilder::like(const std::string& name, ValueId x) {
   return value(name, v.rows, v.columns);
 }
 
-Op& BlockBuilder::op(OpKind kind,
-                     std::vector<ValueId> in,
-                     std::vector<ValueId> out,
-                     std::vector<ParamId> params) {
-  program_.ops.push_back(
-      {.kind = kind, .in = std::move(in), .out = std::move(out), .params = std::move(params)});
+Op& BlockBuilder::add_op(Op op) {
+  program_.ops.push_back(std::move(op));
   return program_.ops.back();
-}
-
-ValueId BlockBuilder::made(OpKind kind,
-                           std::vector<ValueId> in,
-                           ValueId y,
-                           std::vector<ParamId> params,
-                           OpAttributes with) {
-  op(kind, std::move(in), {y}, std::move(params)).with = std::move(with);
-  return y;
 }
 
 ValueId BlockBuilder::input() {
@@ -157,22 +158,27 @@ ValueId BlockBuilder::embedding(const std::string& name,
                                 ParamId word,
                                 ParamId position,
                                 ParamId type,
-                                const EmbeddingRule& rows) {
+                                const ops::EmbeddingRule& rows) {
   FERRY_CHECK(program_.values.empty() || !program_.has_input, "an embedding reads no value");
   program_.has_input = false;
   const ParamId first = word == kNone ? position : word;
   const ValueId y = value(name, Rows::tokens, shape_of_param(first)[1]);
-  Op& added = op(OpKind::embedding, {}, {y}, {word, position, type});
-  added.with = {.rows = rows};
+  ops::EmbeddingAttributes with = {.rows = rows};
   for (ParamId param : {word, position, type})
-    if (param != kNone) added.with.n_table_rows += rows_of_param(param);
+    if (param != kNone) with.n_table_rows += rows_of_param(param);
+  op(ops::kEmbedding, ops::EmbeddingValues<ValueId>{.words = kNone, .y = y},
+     ops::EmbeddingParams<ParamId>{.word = word, .position = position, .type = type})
+      .attributes = with;
   return y;
 }
 
 ValueId BlockBuilder::linear(
     const std::string& name, ValueId x, ParamId weight, ParamId bias, ValueId residual) {
   const ValueId y = value(name, program_.value(x).rows, rows_of_param(weight));
-  return made(OpKind::linear, {x, residual}, y, {weight, bias});
+  op(ops::kLinear, ops::LinearValues<ValueId>{.x = x, .residual = residual, .y = y},
+     ops::LinearParams<ParamId>{.weight = weight, .bias = bias})
+      .attributes = ops::LinearAttributes{};
+  return y;
 }
 
 ValueId BlockBuilder::norm(const std::string& name,
@@ -182,8 +188,11 @@ ValueId BlockBuilder::norm(const std::string& name,
                            float eps,
                            float dropout,
                            int random) {
-  return made(OpKind::norm, {z}, like(name, z), {weight, bias},
-              {.eps = eps, .dropout = dropout, .random = random});
+  const ValueId y = like(name, z);
+  op(ops::kNorm, ops::NormValues<ValueId>{.z = z, .y = y},
+     ops::LayerNormParams<ParamId>{.weight = weight, .bias = bias})
+      .attributes = ops::NormAttributes{.eps = eps, .dropout = dropout, .random = random};
+  return y;
 }
 
 std::pair<ValueId, ValueId> BlockBuilder::residual_norm(const std::string& sum_name,
@@ -197,16 +206,19 @@ std::pair<ValueId, ValueId> BlockBuilder::residual_norm(const std::string& sum_n
                                                         float dropout,
                                                         int random) {
   const ValueId z = like(sum_name, a), y = like(name, a);
-  op(OpKind::residual_norm, {a, residual}, {z, y}, {weight, bias, bias_of_a}).with = {
-      .eps = eps, .dropout = dropout, .random = random};
+  op(ops::kResidualNorm,
+     ops::ResidualNormValues<ValueId>{.a = a, .residual = residual, .z = z, .y = y},
+     ops::ResidualNormParams<ParamId>{.weight = weight, .bias = bias, .bias_of_a = bias_of_a})
+      .attributes = ops::NormAttributes{.eps = eps, .dropout = dropout, .random = random};
   return {z, y};
 }
 
 ValueId BlockBuilder::rms_norm(
     const std::string& name, ValueId z, ParamId weight, float eps, float weight_offset) {
   const ValueId y = like(name, z);
-  op(OpKind::rms_norm, {z, kNone}, {kNone, y}, {weight}).with = {.eps = eps,
-                                                                 .weight_offset = weight_offset};
+  op(ops::kRmsNorm, ops::RmsNormValues<ValueId>{.a = z, .residual = kNone, .z = kNone, .y = y},
+     ops::RmsNormParams<ParamId>{.weight = weight})
+      .attributes = ops::RmsNormAttributes{.eps = eps, .weight_offset = weight_offset};
   return y;
 }
 
@@ -218,19 +230,18 @@ std::pair<ValueId, ValueId> BlockBuilder::residual_rms_norm(const std::string& s
                                                             float eps,
                                                             float weight_offset) {
   const ValueId z = like(sum_name, a), y = like(name, a);
-  op(OpKind::rms_norm, {a, residual}, {z, y}, {weight}).with = {.eps = eps,
-                                                                .weight_offset = weight_offset};
+  op(ops::kRmsNorm, ops::RmsNormValues<ValueId>{.a = a, .residual = residual, .z = z, .y = y},
+     ops::RmsNormParams<ParamId>{.weight = weight})
+      .attributes = ops::RmsNormAttributes{.eps = eps, .weight_offset = weight_offset};
   return {z, y};
 }
 
 ValueId BlockBuilder::rotary(
     const std::string& name, ValueId qkv, const Heads& heads, RopeTable rope, bool interleaved) {
-  return made(OpKind::rotary, {qkv}, like(name, qkv), {},
-              {.n_heads = heads.n_heads,
-               .n_kv_heads = heads.n_kv_heads,
-               .head_width = heads.head_width,
-               .rope = std::move(rope),
-               .interleaved = interleaved});
+  const ValueId y = like(name, qkv);
+  op(ops::kRotary, ops::RotaryValues<ValueId>{.qkv = qkv, .y = y}).attributes =
+      ops::RotaryAttributes{.heads = heads, .rope = std::move(rope), .interleaved = interleaved};
+  return y;
 }
 
 ValueId BlockBuilder::head_norm(const std::string& name,
@@ -241,13 +252,12 @@ ValueId BlockBuilder::head_norm(const std::string& name,
                                 float eps,
                                 RopeTable rope,
                                 float weight_offset) {
-  return made(OpKind::head_norm, {qkv}, like(name, qkv), {q_weight, k_weight},
-              {.eps = eps,
-               .weight_offset = weight_offset,
-               .n_heads = heads.n_heads,
-               .n_kv_heads = heads.n_kv_heads,
-               .head_width = heads.head_width,
-               .rope = std::move(rope)});
+  const ValueId y = like(name, qkv);
+  op(ops::kHeadNorm, ops::HeadNormValues<ValueId>{.qkv = qkv, .y = y},
+     ops::HeadNormParams<ParamId>{.q_weight = q_weight, .k_weight = k_weight})
+      .attributes = ops::HeadNormAttributes{
+      .eps = eps, .weight_offset = weight_offset, .heads = heads, .rope = std::move(rope)};
+  return y;
 }
 
 ValueId BlockBuilder::attention(const std::string& name,
@@ -256,23 +266,19 @@ ValueId BlockBuilder::attention(const std::string& name,
                                 bool causal,
                                 float dropout,
                                 int random,
-                                const ScoreRule& scores) {
+                                const ops::ScoreRule& scores) {
   const ValueId y = value(name, program_.value(qkv).rows, heads.n_heads * heads.head_width);
-  OpAttributes with = {.dropout = dropout,
-                       .random = random,
-                       .n_heads = heads.n_heads,
-                       .n_kv_heads = heads.n_kv_heads,
-                       .head_width = heads.head_width,
-                       .causal = causal,
-                       .scores = scores};
-  std::vector<ParamId> params = {kNone};
+  ops::AttentionAttributes with = {
+      .heads = heads, .causal = causal, .scores = scores, .dropout = dropout, .random = random};
+  ops::AttentionParams<ParamId> params = {.bias = kNone};
   if (const int before = program_.producer_of(qkv); before != kNone)
-    if (Op& map = program_.ops[static_cast<size_t>(before)];
-        map.kind == OpKind::linear && map.params[1] != kNone) {
-      map.with.sums_bias = with.sums_bias = true;
-      params = {map.params[1]};
+    if (Op& map = program_.ops[static_cast<size_t>(before)]; map.def == &ops::kLinear) {
+      params.bias = params_of<ops::LinearParams>(map).bias;
+      map.with<ops::LinearAttributes>().sums_bias = with.sums_bias = params.bias != kNone;
     }
-  return made(OpKind::attention, {qkv}, y, std::move(params), with);
+  op(ops::kAttention, ops::AttentionValues<ValueId>{.qkv = qkv, .context = y}, params).attributes =
+      with;
+  return y;
 }
 
 std::pair<ValueId, ValueId> BlockBuilder::activation(const std::string& name,
@@ -280,63 +286,89 @@ std::pair<ValueId, ValueId> BlockBuilder::activation(const std::string& name,
                                                      ValueId a,
                                                      ParamId bias) {
   const ValueId h = like(program_.value(a).name, a), g = like(name, a);
-  op(OpKind::activation, {a}, {h, g}, {bias}).with = {.activation = kind};
+  op(ops::kActivation, ops::ActivationValues<ValueId>{.a = a, .h = h, .g = g},
+     ops::ActivationParams<ParamId>{.bias = bias})
+      .attributes = ops::ActivationAttributes{.kind = kind};
   return {h, g};
 }
 
 ValueId BlockBuilder::gate(const std::string& name, Activation kind, ValueId gate_up) {
   const ValueId y = value(name, program_.value(gate_up).rows, columns_of(gate_up) / 2);
-  return made(OpKind::gate, {gate_up}, y, {}, {.activation = kind});
+  op(ops::kGate, ops::GateValues<ValueId>{.gate_up = gate_up, .y = y}).attributes =
+      ops::GateAttributes{.kind = kind};
+  return y;
 }
 
 ValueId BlockBuilder::dropout_residual(
     const std::string& name, ValueId a, ParamId bias, ValueId residual, float dropout, int random) {
-  return made(OpKind::dropout_residual, {a, residual}, like(name, a), {bias},
-              {.dropout = dropout, .random = random});
+  const ValueId y = like(name, a);
+  op(ops::kDropoutResidual,
+     ops::DropoutResidualValues<ValueId>{.a = a, .residual = residual, .y = y},
+     ops::DropoutResidualParams<ParamId>{.bias = bias})
+      .attributes = ops::DropoutAttributes{.dropout = dropout, .random = random};
+  return y;
 }
 
 ValueId BlockBuilder::add(const std::string& name, ValueId a, ValueId b) {
-  return made(OpKind::add, {a, b}, like(name, a));
+  const ValueId y = like(name, a);
+  op(ops::kAdd, ops::AddValues<ValueId>{.a = a, .b = b, .y = y});
+  return y;
 }
 
 ValueId BlockBuilder::dropout(const std::string& name, ValueId x, float dropout, int random) {
   if (dropout == 0) return x;
-  return made(OpKind::dropout, {x}, like(name, x), {}, {.dropout = dropout, .random = random});
+  const ValueId y = like(name, x);
+  op(ops::kDropout, ops::DropoutValues<ValueId>{.x = x, .y = y}).attributes =
+      ops::DropoutAttributes{.dropout = dropout, .random = random};
+  return y;
+}
+
+ValueId BlockBuilder::rows(const OpDef& def, const std::string& name, Rows rows, ValueId x) {
+  const ValueId y = value(name, rows, columns_of(x));
+  op(def, ops::RowsValues<ValueId>{.x = x, .y = y});
+  return y;
 }
 
 ValueId BlockBuilder::first_rows(const std::string& name, ValueId x) {
-  return made(OpKind::first_rows, {x}, value(name, Rows::sequences, columns_of(x)));
+  return rows(ops::kFirstRows, name, Rows::sequences, x);
 }
 
 ValueId BlockBuilder::last_rows(const std::string& name, ValueId x) {
-  return made(OpKind::last_rows, {x}, value(name, Rows::sequences, columns_of(x)));
+  return rows(ops::kLastRows, name, Rows::sequences, x);
 }
 
 ValueId BlockBuilder::labelled_rows(const std::string& name, ValueId x) {
-  return made(OpKind::labelled_rows, {x}, value(name, Rows::labelled, columns_of(x)));
+  return rows(ops::kLabelledRows, name, Rows::labelled, x);
 }
 
 ValueId BlockBuilder::tanh(const std::string& name, ValueId x) {
-  return made(OpKind::tanh, {x}, like(name, x));
+  const ValueId y = like(name, x);
+  op(ops::kTanh, ops::TanhValues<ValueId>{.x = x, .y = y});
+  return y;
 }
 
 ValueId BlockBuilder::logits(ValueId x, ParamId weight, ParamId bias, bool by_column) {
   const ValueId y = value("logits", program_.value(x).rows, rows_of_param(weight));
   program_.values.back().type = DType::f32;
   program_.values.back().by_column = by_column;
-  return made(OpKind::logits, {x}, y, {weight, bias}, {.by_column = by_column});
+  op(ops::kLogits, ops::LogitsValues<ValueId>{.x = x, .logits = y},
+     ops::LogitsParams<ParamId>{.weight = weight, .bias = bias})
+      .attributes = ops::LogitsAttributes{.by_column = by_column};
+  return y;
 }
 
 void BlockBuilder::label_loss(ValueId logits) {
-  op(OpKind::label_loss, {logits}, {}, {});
+  op(ops::kLabelLoss, ops::LabelLossValues<ValueId>{.logits = logits});
 }
 
 void BlockBuilder::span_loss(ValueId logits) {
-  op(OpKind::span_loss, {logits}, {}, {});
+  op(ops::kSpanLoss, ops::SpanLossValues<ValueId>{.logits = logits});
 }
 
 void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias, float soft_cap) {
-  op(OpKind::vocabulary_loss, {t}, {}, {word, bias}).with = {.soft_cap = soft_cap};
+  op(ops::kVocabularyLoss, ops::VocabularyValues<ValueId>{.t = t},
+     ops::VocabularyParams<ParamId>{.word = word, .bias = bias})
+      .attributes = ops::VocabularyAttributes{.soft_cap = soft_cap};
 }
 
 void BlockBuilder::recompute(ValueId value) {

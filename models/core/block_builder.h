@@ -15,7 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "models/core/block_program.h"
+#include "models/core/operation.h"
+#include "models/ops/activation/activation_kind.h"
+#include "models/ops/attention/attention_op.h"
+#include "models/ops/embedding/embedding_op.h"
+#include "models/ops/rotary/rotary_op.h"
 #include "models/tensor_table.h"
 
 namespace ferry {
@@ -64,7 +68,7 @@ class BlockBuilder {
                     ParamId word,
                     ParamId position,
                     ParamId type,
-                    const EmbeddingRule& rows = {});
+                    const ops::EmbeddingRule& rows = {});
   /** x w^T + bias + residual; both may be kNone. */
   ValueId linear(const std::string& name,
                  ValueId x,
@@ -101,9 +105,7 @@ class BlockBuilder {
                                                 ParamId weight,
                                                 float eps,
                                                 float weight_offset = 0);
-  struct Heads {
-    int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;
-  };
+  using Heads = ops::AttentionHeads;
   /** Queries and keys of qkv turned by their positions, the first columns of each head where the
    * table has fewer pairs; pairs are (i, i + half), or where interleaved (2 i, 2 i + 1). */
   ValueId rotary(const std::string& name,
@@ -128,7 +130,7 @@ class BlockBuilder {
                     bool causal,
                     float dropout,
                     int random,
-                    const ScoreRule& scores = {});
+                    const ops::ScoreRule& scores = {});
   /** f(a + bias), and in between h = a + bias: returns (h, g). The bias may be kNone. */
   std::pair<ValueId, ValueId> activation(const std::string& name,
                                          Activation kind,
@@ -143,8 +145,7 @@ class BlockBuilder {
                            ValueId residual,
                            float dropout,
                            int random);
-  /** a + b. An operation's gradient passes an input by only where that input's later readers have
-   * not given theirs: a layer of parallel branches adds them up last. */
+  /** a + b. */
   ValueId add(const std::string& name, ValueId a, ValueId b);
   /** x itself where nothing is dropped. */
   ValueId dropout(const std::string& name, ValueId x, float dropout, int random);
@@ -179,16 +180,15 @@ class BlockBuilder {
       const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf);
   ValueId value(std::string name, Rows rows, int64_t columns);
   ValueId like(const std::string& name, ValueId x);
-  Op& op(OpKind kind,
-         std::vector<ValueId> in,
-         std::vector<ValueId> out,
-         std::vector<ParamId> params);
-  /** Adds an operation that makes one value, which it returns. */
-  ValueId made(OpKind kind,
-               std::vector<ValueId> in,
-               ValueId y,
-               std::vector<ParamId> params = {},
-               OpAttributes with = {});
+  /** Adds an operation: its forward's operands and its parameters by name. */
+  template <template <class> class Forward, template <class> class Params = NoParams>
+  Op& op(const OpDef& def, const Forward<ValueId>& values, const Params<ParamId>& params = {}) {
+    const std::vector<ValueId> all = listed<Forward>(values);
+    const auto outputs = all.begin() + static_cast<std::ptrdiff_t>(def.n_inputs);
+    return add_op({&def, {all.begin(), outputs}, {outputs, all.end()}, listed<Params>(params), {}});
+  }
+  Op& add_op(Op op);
+  ValueId rows(const OpDef& def, const std::string& name, Rows rows, ValueId x);
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 

@@ -4,13 +4,12 @@
 // backward reads and so what is saved, the backward itself, scratch, work (pass_plan.h, compile.h).
 // Torch-free.
 
+#include <any>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "models/loss_kind.h"
-#include "models/ops/activation/activation_kind.h"
-#include "models/ops/rotary/rope_frequencies.h"
 #include "models/tensor_table.h"
 
 namespace ferry {
@@ -34,74 +33,25 @@ using ValueId = int;
 using ParamId = int;
 inline constexpr int kNone = -1;
 
-enum class OpKind : uint8_t {
-  embedding,
-  linear,
-  norm,
-  residual_norm,
-  rms_norm,
-  head_norm,
-  attention,
-  rotary,
-  activation,
-  gate,
-  dropout_residual,
-  add,
-  dropout,
-  first_rows,
-  labelled_rows,
-  last_rows,
-  tanh,
-  logits,
-  label_loss,
-  span_loss,
-  vocabulary_loss,
-  vocabulary_piece,
-};
+struct OpDef;
 
-/** The rows that an embedding adds up. */
-struct EmbeddingRule {
-  int64_t position_offset = 0;  ///< the row of position 0; rows before it are never read
-  float word_scale = 1;         ///< rounded to the compute type, as transformers does (Gemma)
-};
-
-/** Scores of attention. */
-struct ScoreRule {
-  double scale = 0;    ///< 0: 1 / sqrt(head width)
-  int64_t window = 0;  ///< of a causal attention: tokens that one sees, itself the last; 0: all
-  float soft_cap = 0;  ///< scores s become cap * tanh(s / cap) (Gemma 2); 0: they do not
-};
-
-/** The settings of an operation beside its values and parameters. Each kind reads its own. */
-struct OpAttributes {
-  float eps = 0;            ///< of a norm
-  float weight_offset = 0;  ///< of an RMSNorm or head norm: weights count from it
-  float dropout = 0;        ///< probability
-  int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
-  int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
-  bool causal = false;
-  float soft_cap = 0;  ///< of a vocabulary's logits
-  ScoreRule scores;    ///< of attention
-  Activation activation{};
-  RopeTable rope;            ///< of rotary positions
-  bool interleaved = false;  ///< of rotary positions: a pair is two neighbours
-  /** Set in attention and in the linear map before it: attention's backward sums the gradient of
-   * the map's bias, too (the bias is attention's parameter as well). */
-  bool sums_bias = false;
-  EmbeddingRule rows;        ///< of an embedding
-  int64_t n_table_rows = 0;  ///< of an embedding: rows of all its tables
-  int64_t first_word = 0;    ///< of a table of words that is a piece: the word of its first row
-  VocabularyPiece piece;     ///< of a vocabulary's piece
-  bool by_column = false;    ///< logits that lie as (columns, rows)
-};
-
-/** One operation. Its kind says what its inputs, outputs and parameters are (models/ops/specs.cpp);
- * kNone stands for an optional one that is not there. */
+/** One operation. Its declaration says what its inputs, outputs and parameters are
+ * (models/core/operation.h); kNone stands for an optional one that is not there. */
 struct Op {
-  OpKind kind{};
+  const OpDef* def = nullptr;
   std::vector<ValueId> in, out;
   std::vector<ParamId> params;
-  OpAttributes with;
+  /** Settings beside values and parameters: a struct of the operation's folder. */
+  std::any attributes;
+
+  template <class Attributes>
+  const Attributes& with() const {
+    return std::any_cast<const Attributes&>(attributes);
+  }
+  template <class Attributes>
+  Attributes& with() {
+    return std::any_cast<Attributes&>(attributes);
+  }
 };
 
 struct BlockProgram {

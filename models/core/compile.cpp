@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "models/ops/specs.h"
+#include "models/core/operation.h"
 
 namespace ferry {
 namespace {
 
 ScratchNeed scratch_of(const CompiledBlock& block, const BatchShape& shape) {
   const auto laid_out = [&](const PassPlan& pass) {
-    return lay_out(pass, block.program, block.target, shape);
+    return lay_out(pass, block.plan, block.program, block.target, shape);
   };
   const PassScratch forward = laid_out(block.plan.forward),
                     backward = laid_out(block.plan.backward),
@@ -22,8 +22,8 @@ ScratchNeed scratch_of(const CompiledBlock& block, const BatchShape& shape) {
 BlockWork work_of(const CompiledBlock& block, const PassPlan& pass, const BatchShape& shape) {
   BlockWork work;
   for (const Call& call : pass.calls) {
-    const Op& op = block.program.op(call.op);
-    spec_of(op.kind).add_work(work, {block.program, op, block.target, shape}, call);
+    const Op& op = block.plan.op_of(block.program, call);
+    op.def->add_work(work, {block.program, op, block.target, shape}, call);
   }
   return work;
 }
@@ -31,8 +31,9 @@ BlockWork work_of(const CompiledBlock& block, const PassPlan& pass, const BatchS
 }  // namespace
 
 bool may_be_graph(const CompiledBlock& block) {
-  return std::ranges::none_of(block.program.ops,
-                              [](const Op& op) { return op.with.scores.soft_cap > 0; });
+  return std::ranges::all_of(block.program.ops, [&](const Op& op) {
+    return !op.def->may_be_graph || op.def->may_be_graph({block.program, op, block.target, {}});
+  });
 }
 
 std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& shape) {
@@ -41,7 +42,7 @@ std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& sh
     if (saved.value == kNone) {
       const Op& op = block.program.op(saved.op);
       const OpCase its = {block.program, op, block.target, shape};
-      specs.push_back(spec_of(op.kind).states(its)[static_cast<size_t>(saved.state)]);
+      specs.push_back(op.def->states(its)[static_cast<size_t>(saved.state)]);
       continue;
     }
     const Value& value = block.program.value(saved.value);

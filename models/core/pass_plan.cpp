@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "models/ops/specs.h"
+#include "models/core/operation.h"
+#include "models/ops/add/add_op.h"
+#include "models/ops/dropout/dropout_op.h"
+#include "models/ops/scratch_sizes.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -21,13 +24,35 @@ int64_t rows_of(Rows rows, const BatchShape& shape) {
   return rows == Rows::sequences ? shape.n_seqs_max : shape.tokens;
 }
 
+const Op& BlockPlan::op_of(const BlockProgram& program, const Call& call) const {
+  const auto n = static_cast<int>(program.ops.size());
+  return call.op < n ? program.op(call.op) : added[static_cast<size_t>(call.op - n)];
+}
+
 namespace {
+
+/** The share of tokens that have a label where a language model predicts what is masked. */
+constexpr int64_t kLabelled_percent = 15;
 
 bool contains(const std::vector<SavedTensor>& saved, const SavedTensor& tensor) {
   return std::ranges::find(saved, tensor) != saved.end();
 }
 
 }  // namespace
+
+int64_t OpCase::worked_rows(ValueId value) const {
+  const int64_t n = rows(value);
+  if (program.value(value).rows != Rows::labelled) return n;
+  return std::max<int64_t>(1, n * kLabelled_percent / 100);
+}
+
+int64_t OpCase::compute_bytes(int64_t n) const {
+  return round_up(n * static_cast<int64_t>(size_of(target.compute)), kTensorAlignment_bytes);
+}
+
+int64_t OpCase::column_sum_bytes(ValueId value) const {
+  return ops::stacked_bytes(ops::column_sum_scratch_bytes(rows(value), columns(value)));
+}
 
 // --- places and calls ---
 
@@ -55,7 +80,7 @@ int PassPlanner::place_of_saved(const SavedTensor& tensor) {
 
 std::vector<int> PassPlanner::states(int op) {
   const Op& of = program_.op(op);
-  const size_t n = spec_of(of.kind).states({program_, of, target_, {}}).size();
+  const size_t n = of.def->states({program_, of, target_, {}}).size();
   std::vector<int> places;
   for (size_t s = 0; s < n; ++s)
     places.push_back(place_of_saved({.op = op, .state = static_cast<int>(s)}));
@@ -65,21 +90,29 @@ std::vector<int> PassPlanner::states(int op) {
 int PassPlanner::temp_like(ValueId value) {
   const Value& v = program_.value(value);
   return add_place({.kind = PlaceKind::temp,
+                    .value = value,
                     .rows = v.rows,
                     .columns = v.columns,
                     .type = v.type,
                     .by_column = v.by_column});
 }
 
-void PassPlanner::call(int op, Part part, std::vector<int> places) {
+int PassPlanner::gradient_like(ValueId value) {
+  const int place = temp_like(value);
+  pass_.places[static_cast<size_t>(place)].is_gradient = true;
+  return place;
+}
+
+void PassPlanner::add_call(Call call) {
   const auto index = static_cast<int>(pass_.calls.size());
-  for (int p : places) {
-    if (p == kNone) continue;
-    PassPlace& place = pass_.places[static_cast<size_t>(p)];
-    if (place.first_call == kNone) place.first_call = index;
-    place.last_call = index;
-  }
-  pass_.calls.push_back({op, part, std::move(places)});
+  for (const auto* places : {&call.places, &call.states})
+    for (int p : *places) {
+      if (p == kNone) continue;
+      PassPlace& place = pass_.places[static_cast<size_t>(p)];
+      if (place.first_call == kNone) place.first_call = index;
+      place.last_call = index;
+    }
+  pass_.calls.push_back(std::move(call));
 }
 
 int PassPlanner::data(ValueId value) {
@@ -87,9 +120,8 @@ int PassPlanner::data(ValueId value) {
   if (producer == kNone) return fixed(PlaceKind::input);
   if (const auto found = made_.find(value); found != made_.end()) return found->second;
   const Op& op = program_.op(producer);
-  const OpSpec& spec = spec_of(op.kind);
-  if (!spec.remake || op.out.back() != value) return place_of_saved({.value = value});
-  return made_[value] = spec.remake(*this, producer);
+  if (!op.def->remake || op.out.back() != value) return place_of_saved({.value = value});
+  return made_[value] = op.def->remake(*this, producer);
 }
 
 // --- backward ---
@@ -106,27 +138,50 @@ int BackwardPlanner::take_grad(ValueId output) {
   return place;
 }
 
+int BackwardPlanner::place_of_sum(ValueId input, int part, bool is_last) {
+  const int sum = grads_.at(input);
+  if (is_last && is_block_input(input)) return fixed(PlaceKind::grad_input);
+  // Only the gradient itself uses its place.
+  return n_users_[sum] == 1 && sum != part ? sum : gradient_like(input);
+}
+
+void BackwardPlanner::add_later(ValueId input, int part, bool is_last) {
+  const int sum = grads_.at(input), place = place_of_sum(input, part, is_last);
+  additions_.push_back({input, sum, part, place});
+  ++n_users_[part];
+  grads_[input] = place;
+  if (place != sum) ++n_users_[place];
+}
+
 BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
                                                        bool adds,
                                                        std::initializer_list<int> over) {
   if (input == kNone) return {};
   const bool is_last = --n_readers_[input] == 0;
+  const auto find_free = [&] {
+    const auto found = std::ranges::find_if(
+        over, [&](int place) { return place != kNone && n_users_[place] == 0; });
+    return found == over.end() ? kNone : *found;
+  };
   GradPlace target;
   if (const auto found = grads_.find(input); found != grads_.end()) {
+    if (!adds) {
+      const int free = find_free();
+      target.place = free == kNone ? gradient_like(input) : free;
+      add_later(input, target.place, is_last);
+      return target;
+    }
     target.sum = found->second;
-    FERRY_CHECK(adds, "an operation cannot add to the gradient of '{}'",
-                program_.value(input).name);
     --n_users_[target.sum];
   }
-  const auto free =
-      std::ranges::find_if(over, [&](int place) { return place != kNone && n_users_[place] == 0; });
-  if (is_last && program_.has_input && input == 0) {
+  const int free = find_free();
+  if (is_last && is_block_input(input)) {
     target.place = fixed(PlaceKind::grad_input);
-    if (free != over.end()) over_input_ = *free;
+    if (free != kNone) over_input_ = free;
   } else if (target.sum != kNone && n_users_[target.sum] == 0) {
     target.place = target.sum;
   } else {
-    target.place = free != over.end() ? *free : temp_like(input);
+    target.place = free == kNone ? gradient_like(input) : free;
   }
   grads_[input] = target.place;
   ++n_users_[target.place];
@@ -135,17 +190,21 @@ BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
 
 void BackwardPlanner::pass_grad(ValueId input, int place) {
   if (input == kNone) return;
-  --n_readers_[input];
-  FERRY_CHECK(!grads_.contains(input), "the gradient of '{}' has parts before the one that passes",
-              program_.value(input).name);
+  const bool is_last = --n_readers_[input] == 0;
+  if (grads_.contains(input)) return add_later(input, place, is_last);
   grads_[input] = place;
   ++n_users_[place];
+}
+
+int BackwardPlanner::add_op(Op op) {
+  added_.push_back(std::move(op));
+  return static_cast<int>(program_.ops.size() + added_.size()) - 1;
 }
 
 void BackwardPlanner::when_there(ValueId value, int gradient, std::function<void(int place)> emit) {
   const int producer = program_.producer_of(value);
   const bool comes_later = producer != kNone && !made_.contains(value) &&
-                           spec_of(program_.op(producer).kind).remakes_in_backward &&
+                           program_.op(producer).def->remakes_in_backward &&
                            program_.op(producer).out.back() == value;
   if (!comes_later) return emit(data(value));
   ++n_users_[gradient];
@@ -159,6 +218,13 @@ int BackwardPlanner::by_product(ValueId output, int over) {
 }
 
 void BackwardPlanner::end_op() {
+  for (const auto& [value, sum, part, place] : additions_) {
+    const int op = add_op({.def = &ops::kAdd, .in = {value, value}, .out = {value}});
+    call(op, Part::forward, ops::AddValues<int>{.a = sum, .b = part, .y = place});
+    --n_users_[part];
+    if (place != sum) --n_users_[sum];
+  }
+  additions_.clear();
   for (const auto& [output, place] : products_) {
     made_[output] = place;
     for (const Waiting& waiting : waiting_[output]) {
@@ -175,11 +241,23 @@ void BackwardPlanner::run() {
     for (ValueId input : op.in)
       if (input != kNone) ++n_readers_[input];
   for (op_ = static_cast<int>(program_.ops.size()) - 1; op_ >= 0; --op_) {
-    spec_of(program_.op(op_).kind).plan_backward(*this, program_.op(op_));
+    program_.op(op_).def->plan_backward(*this, program_.op(op_));
     end_op();
   }
   FERRY_CHECK(waiting_.empty(), "a value is never made again");
+  end_in_grad_input();
   write_straight_to_grad_input();
+}
+
+void BackwardPlanner::end_in_grad_input() {
+  const auto found = grads_.find(0);
+  if (!program_.has_input || found == grads_.end()) return;
+  const int there = fixed(PlaceKind::grad_input);
+  if (found->second == there) return;
+  // The last part was passed on: it lies where it came from.
+  const int op = add_op(
+      {.def = &ops::kDropout, .in = {0}, .out = {0}, .attributes = ops::DropoutAttributes{}});
+  call(op, Part::forward, ops::DropoutValues<int>{.x = found->second, .y = there});
 }
 
 void BackwardPlanner::write_straight_to_grad_input() {
@@ -204,8 +282,8 @@ class Storage {
       for (ValueId input : op.in)
         ++n_readers[input];
     for (const Op& op : program.ops)
-      for (const auto& [out, in] : spec_of(op.kind).in_place) {
-        const ValueId from = op.in[static_cast<size_t>(in)], to = op.out[static_cast<size_t>(out)];
+      if (op.def->in_place) {
+        const ValueId from = op.in[0], to = op.out[0];
         if (from == kNone || to == kNone || program.producer_of(from) == kNone) continue;
         const Value &a = program.value(from), &b = program.value(to);
         const bool is_alike = a.rows == b.rows && a.columns == b.columns && a.type == b.type;
@@ -251,8 +329,9 @@ class ForwardPlanner : public PassPlanner {
       places.push_back(value == kNone ? kNone : place_of_input(value));
     for (ValueId value : op.out)
       places.push_back(value == kNone ? kNone : place_of(value));
-    if (spec_of(op.kind).states) std::ranges::copy(states(index), std::back_inserter(places));
-    call(index, Part::forward, std::move(places));
+    Call call{.op = index, .part = Part::forward, .names = op.def->values, .places = places};
+    if (op.def->states) call.states = states(index);
+    add_call(std::move(call));
   }
 
   int place_of(ValueId value) {
@@ -269,7 +348,7 @@ class ForwardPlanner : public PassPlanner {
     const int producer = program_.producer_of(value);
     const bool is_kept = contains(saved_, {.value = value}) && !program_.value(value).recomputed;
     if (producer == kNone || is_kept || made_.contains(value)) return data(value);
-    if (spec_of(program_.op(producer).kind).remake) return data(value);
+    if (program_.op(producer).def->remake) return data(value);
     run(producer, [this](ValueId input) { return make(input); });
     for (ValueId out : program_.op(producer).out)
       if (out != kNone) made_[out] = place_of(out);
@@ -299,7 +378,7 @@ void sort_saved(const BlockProgram& program, BlockPlan& plan) {
 
 BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target) {
   BlockPlan plan;
-  BackwardPlanner(program, target, plan.saved, plan.backward).run();
+  BackwardPlanner(program, target, plan.saved, plan.backward, plan.added).run();
   sort_saved(program, plan);
   ForwardPlanner(program, target, plan.saved, plan.forward).forward();
   ForwardPlanner(program, target, plan.saved, plan.recompute).recompute();
@@ -307,6 +386,7 @@ BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target) 
 }
 
 PassScratch lay_out(const PassPlan& pass,
+                    const BlockPlan& plan,
                     const BlockProgram& program,
                     const ProgramTarget& target,
                     const BatchShape& shape) {
@@ -338,9 +418,9 @@ PassScratch lay_out(const PassPlan& pass,
     for (const Used& u : used)
       top = std::max(top, u.end);
     out.call_offsets.push_back(top);
-    const Op& op = program.op(pass.calls[c].op);
-    if (const auto scratch = spec_of(op.kind).scratch) {
-      const ScratchNeed need = scratch({program, op, target, shape}, pass.calls[c].part);
+    const Op& op = plan.op_of(program, pass.calls[c]);
+    if (op.def->scratch) {
+      const ScratchNeed need = op.def->scratch({program, op, target, shape}, pass.calls[c].part);
       out.n_bytes = std::max(out.n_bytes, top + need.forward_bytes);
       out.library_bytes = std::max(out.library_bytes, need.library_bytes);
     }

@@ -3,9 +3,13 @@
 // of every tensor that a call touches. Made once for a block by plan_passes(); ProgramBlock
 // (program_block.cpp) runs the calls. Torch-free.
 
+#include <array>
+#include <bit>
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "models/core/block_program.h"
@@ -25,6 +29,8 @@ enum class PlaceKind : uint8_t { input, output, grad_output, grad_input, saved, 
 /** A tensor that calls touch. */
 struct PassPlace {
   PlaceKind kind{};
+  ValueId value = kNone;     ///< of a temporary: the value that it is, or whose gradient it is
+  bool is_gradient = false;  ///< of a temporary
   Rows rows = Rows::tokens;  ///< of a temporary, as its columns and type
   int64_t columns = 0;
   DType type = DType::f32;
@@ -33,11 +39,13 @@ struct PassPlace {
   int first_call = kNone, last_call = kNone;  ///< of a temporary
 };
 
-/** One call; `places` have the order that the operation's kind and part say (ops/specs.h). */
+/** One call. */
 struct Call {
-  int op = kNone;
+  int op = kNone;  ///< BlockPlan::op_of() has it
   Part part{};
-  std::vector<int> places;  ///< indices into PassPlan::places; kNone: not there
+  std::span<const std::string_view> names;  ///< of its operands
+  std::vector<int> places;                  ///< by name: indices into PassPlan::places, or kNone
+  std::vector<int> states;                  ///< places of the tensors that the operation keeps
 };
 
 struct PassPlan {
@@ -57,6 +65,11 @@ struct SavedTensor {
 struct BlockPlan {
   PassPlan forward, backward, recompute;
   std::vector<SavedTensor> saved;
+  /** Operations that the program does not have: sums of gradients where the operation that gives
+   * the second part cannot add to the first. Calls number them on from the program's. */
+  std::vector<Op> added;
+
+  const Op& op_of(const BlockProgram& program, const Call& call) const;
 };
 
 BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target);
@@ -69,6 +82,7 @@ struct PassScratch {
   int64_t library_bytes = 0;
 };
 PassScratch lay_out(const PassPlan& pass,
+                    const BlockPlan& plan,
                     const BlockProgram& program,
                     const ProgramTarget& target,
                     const BatchShape& shape);
@@ -76,7 +90,7 @@ PassScratch lay_out(const PassPlan& pass,
 /** Rows of a value in a micro-batch of this shape, at most. */
 int64_t rows_of(Rows rows, const BatchShape& shape);
 
-/** Adds places and calls to a pass. Operations plan their parts with it (OpSpec). */
+/** Adds places and calls to a pass. Operations plan their parts with it (OpDef). */
 class PassPlanner {
  public:
   PassPlanner(const BlockProgram& program,
@@ -88,17 +102,25 @@ class PassPlanner {
   /** The place of a value that the pass reads: the block's input, where the forward saved it, or a
    * temporary that is made again first. */
   int data(ValueId value);
-  /** The tensors that the operation keeps beside its values (OpSpec::states). */
+  /** The tensors that the operation keeps beside its values (OpDef::states). */
   std::vector<int> states(int op);
-  /** A new temporary like the value. */
+  /** A new temporary like the value: the value made again, or its gradient. */
   int temp_like(ValueId value);
-  void call(int op, Part part, std::vector<int> places);
+  int gradient_like(ValueId value);
+  /** A call of a part, with its struct of operands. */
+  template <template <class> class Operands>
+  void call(int op, Part part, const Operands<int>& operands, std::vector<int> states = {}) {
+    constexpr size_t n = Operands<int>::kNames.size();
+    const auto places = std::bit_cast<std::array<int, n>>(operands);
+    add_call({op, part, Operands<int>::kNames, {places.begin(), places.end()}, std::move(states)});
+  }
   const BlockProgram& program() const { return program_; }
 
  protected:
   int fixed(PlaceKind kind);
   int place_of_saved(const SavedTensor& tensor);
   int add_place(PassPlace place);
+  void add_call(Call call);
 
   const BlockProgram& program_;
   const ProgramTarget& target_;
@@ -114,7 +136,13 @@ class PassPlanner {
 /** Plans the backward pass, the last operation first. */
 class BackwardPlanner : public PassPlanner {
  public:
-  using PassPlanner::PassPlanner;
+  /** `added`: takes the operations that the program does not have (BlockPlan::added). */
+  BackwardPlanner(const BlockProgram& program,
+                  const ProgramTarget& target,
+                  std::vector<SavedTensor>& saved,
+                  PassPlan& pass,
+                  std::vector<Op>& added)
+      : PassPlanner(program, target, saved, pass), added_(added) {}
   void run();
 
   /** The gradient of an output of the operation that is planned now; kNone where nobody reads that
@@ -132,7 +160,9 @@ class BackwardPlanner : public PassPlanner {
     int sum = kNone;    ///< a part of the gradient that is there already, to be added; may be place
   };
   /** The place for the gradient of an input. Where the operation can write over what it reads,
-   * `over` names the places: the first that nobody else reads is taken. `adds`: it can add. */
+   * `over` names the places: the first that nobody else reads is taken. `adds`: it can add. Where
+   * it cannot and a part is there already, its part gets a place of its own, and both are added
+   * once the operation has run. */
   GradPlace grad_place(ValueId input, bool adds, std::initializer_list<int> over = {});
   /** The place that is written beside a loss: gradients that other blocks have added up. */
   int grad_so_far() { return fixed(PlaceKind::grad_output); }
@@ -145,6 +175,19 @@ class BackwardPlanner : public PassPlanner {
     int gradient;
     std::function<void(int)> emit;
   };
+  /** Two parts of a gradient that are added once the operation has run. */
+  struct Addition {
+    ValueId value;
+    int sum, part, place;
+  };
+  /** The place for the sum of what is there of the input's gradient and of another part. */
+  int place_of_sum(ValueId input, int part, bool is_last);
+  void add_later(ValueId input, int part, bool is_last);
+  bool is_block_input(ValueId value) const { return program_.has_input && value == 0; }
+  /** Adds an operation that the program does not have, and returns its number. */
+  int add_op(Op op);
+  /** The gradient of the block's input lies where the next block looks for it. */
+  void end_in_grad_input();
   /** A temporary that becomes the gradient of the block's input lies there from the start. */
   void write_straight_to_grad_input();
   void end_op();
@@ -155,7 +198,9 @@ class BackwardPlanner : public PassPlanner {
   std::map<int, int> n_users_;        // by place: gradients and waiting calls that read it later
   std::map<ValueId, std::vector<Waiting>> waiting_;
   std::map<ValueId, int> products_;  // of the operation that is planned now
-  int over_input_ = kNone;           // what the last part of the input's gradient is written over
+  std::vector<Addition> additions_;  // the same
+  std::vector<Op>& added_;
+  int over_input_ = kNone;  // what the last part of the input's gradient is written over
 };
 
 }  // namespace ferry

@@ -7,7 +7,8 @@
 #include "models/block.h"
 #include "models/core/compile.h"
 #include "models/ops/attention/attention.h"
-#include "models/ops/op_code.h"
+#include "models/ops/attention/attention_op.h"
+#include "models/ops/run.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -20,7 +21,7 @@ class ProgramBlock final : public Block {
     for (const Value& value : program().values)
       has_labelled_rows_ |= value.rows == Rows::labelled;
     for (const Op& op : program().ops)
-      has_attention_ |= op.kind == OpKind::attention;
+      has_attention_ |= op.def == &ops::kAttention;
   }
 
   std::optional<GraphShape> graph_shape(const BatchTensors& batch) const override {
@@ -112,15 +113,20 @@ class ProgramBlock final : public Block {
     tensors.reserve(pass.plan.places.size());
     for (size_t p = 0; p < pass.plan.places.size(); ++p)
       tensors.push_back(tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ends));
-    std::vector<at::Tensor> places;
+    std::vector<at::Tensor> places, states;
     for (size_t c = 0; c < pass.plan.calls.size(); ++c) {
       const Call& call = pass.plan.calls[c];
-      places.clear();
-      for (int p : call.places)
-        places.push_back(p == kNone ? at::Tensor() : tensors[static_cast<size_t>(p)]);
+      const auto take = [&](const std::vector<int>& from, std::vector<at::Tensor>& into) {
+        into.clear();
+        for (int p : from)
+          into.push_back(p == kNone ? at::Tensor() : tensors[static_cast<size_t>(p)]);
+      };
+      take(call.places, places);
+      take(call.states, states);
+      const Op& op = block_->plan.op_of(program(), call);
       memory.scratch->rewind(scratch.call_offsets[c]);
-      run_op({program().op(call.op), block_->target, call.part, places, memory, key, batch, loss_,
-              loss, logits, *memory.scratch});
+      run_of (*op.def)({op, block_->target, call.part, call.names, places, states, memory, key,
+                        batch, loss_, loss, logits, *memory.scratch});
     }
   }
 
@@ -128,7 +134,7 @@ class ProgramBlock final : public Block {
   const PassScratch& layout_of(const Pass& pass, const BatchShape& shape) const {
     const auto [found, is_new] =
         pass.layouts.try_emplace({shape.tokens, shape.n_seqs_max, shape.max_length});
-    if (is_new) found->second = lay_out(pass.plan, program(), block_->target, shape);
+    if (is_new) found->second = lay_out(pass.plan, block_->plan, program(), block_->target, shape);
     return found->second;
   }
 

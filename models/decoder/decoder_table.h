@@ -115,7 +115,7 @@ void add_gpt_layer(ModelBuilder& builder,
 /** The embeddings of a decoder, then dropout. Names are those of Hugging Face. */
 struct DecoderEmbeddings {
   std::string word, position;  ///< position is empty: positions are not learned
-  EmbeddingRule rule;
+  ops::EmbeddingRule rule;
   bool drops = true;
   std::string projection;  ///< from narrow rows of words to the model's width; empty: none
   int64_t word_width = 0;  ///< of those rows

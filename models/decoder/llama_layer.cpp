@@ -80,9 +80,9 @@ void add_llama_layer(ModelBuilder& builder,
   const RopeSpec spec =
       has_window && config.window_rope ? *config.window_rope : config.rope.value_or(plain);
   const RopeTable rope = rope_table(spec);
-  const ScoreRule scores = {.scale = config.score_scale,
-                            .window = has_window ? config.window : 0,
-                            .soft_cap = config.score_cap};
+  const ops::ScoreRule scores = {.scale = config.score_scale,
+                                 .window = has_window ? config.window : 0,
+                                 .soft_cap = config.score_cap};
   const float eps = config.norm_eps, offset = config.norm_offset;
   BlockBuilder b = builder.block(fmt::format("layer.{}", index), BlockKind::layer);
   const LlamaParams p = params_of(b, fmt::format("model.layers.{}.", index), config, heads);

@@ -67,10 +67,10 @@ void ModelRunner::cut_cache() {
   if (generation.cache_tokens == 0) return;
   std::byte* start = memory_.at(memory_.layout().generation);
   for (size_t b = 0; b < caches_.size(); ++b) {
-    const Op* attention = attention_of(model_.blocks[b]);
-    if (!attention) continue;
-    const int64_t shape[] = {generation.n_sequences, attention->with.n_kv_heads,
-                             generation.cache_tokens, attention->with.head_width};
+    const ops::AttentionHeads* heads = attention_heads_of(model_.blocks[b]);
+    if (!heads) continue;
+    const int64_t shape[] = {generation.n_sequences, heads->n_kv_heads, generation.cache_tokens,
+                             heads->head_width};
     const at::ScalarType type = scalar_type_of(shape_.compute);
     caches_[b] = {.keys = view(start + generation_.keys[b], shape, type, options_.device),
                   .values = view(start + generation_.values[b], shape, type, options_.device)};

@@ -6,6 +6,7 @@
 
 #include "models/core/compile.h"
 #include "models/family.h"
+#include "models/ops/attention/attention_op.h"
 #include "models/ops/scratch_sizes.h"
 #include "offload/device/gpu_support.h"
 #include "src/base/error.h"
@@ -240,9 +241,10 @@ AttentionNeed attention_need_of(const ModelTable& model) {
   AttentionNeed need = {.head_width = 0};
   for (const BlockTable& block : model.blocks)
     for (const Op& op : block.compiled->program.ops)
-      if (op.kind == OpKind::attention) {
-        need.head_width = std::max(need.head_width, op.with.head_width);
-        need.drops = need.drops || op.with.dropout > 0;
+      if (op.def == &ops::kAttention) {
+        const auto& with = op.with<ops::AttentionAttributes>();
+        need.head_width = std::max(need.head_width, with.heads.head_width);
+        need.drops = need.drops || with.dropout > 0;
       }
   return need;
 }

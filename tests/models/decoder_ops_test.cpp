@@ -59,7 +59,7 @@ TEST_P(OpsOnDevice, ResidualRmsNorm) {
 }
 
 TEST_F(Ops, DropoutResidual) {
-  for (const Dropout dropout : {Dropout{}, kDropout}) {
+  for (const Dropout dropout : {Dropout{}, kSomeDropout}) {
     const at::Tensor a = random({T, W}), b = random({W}), x = random({T, W}), dy = random({T, W});
     const at::Tensor factors =
         dropout.p > 0 ? factor(dropout, {T, W}) : at::ones({T, W}, at::kDouble);
@@ -253,7 +253,7 @@ TEST_P(OpsOnDevice, HeadNorm) {
 
 std::vector<Attention> decoders_attentions() {
   std::vector<Attention> all;
-  for (const Dropout dropout : {Dropout{}, kDropout}) {
+  for (const Dropout dropout : {Dropout{}, kSomeDropout}) {
     for (const bool causal : {false, true}) {
       for (const int64_t kv : {1, 2, 6})
         all.push_back({.n_heads = 6, .dropout = dropout, .n_kv_heads = kv, .causal = causal});
@@ -354,7 +354,8 @@ TEST_P(OpsOnDevice, CachedAttention) {
 
 TEST_F(Ops, CausalAttentionIn16Bits) {
   const test::TestBatch batch({200, 9}, 0, 100, 3);
-  const Attention attention = {.n_heads = 4, .dropout = kDropout, .n_kv_heads = 2, .causal = true};
+  const Attention attention = {
+      .n_heads = 4, .dropout = kSomeDropout, .n_kv_heads = 2, .causal = true};
   const at::Tensor wide = random({209, 8 * 8}), dy = random({209, 32});
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
     const at::Tensor qkv = wide.to(type), qkv64 = leaf(qkv.to(at::kFloat));
@@ -390,7 +391,7 @@ TEST_F(Ops, ThreadsChangeNoBitOfDecoders) {
     at::Tensor da = like(a), db = like(w), turned = qkv.clone(), d_gate_up = like(gate_up);
     residual_rms_norm_forward(a, x, w, kEps, z, rstd, y);
     residual_rms_norm_backward(dy, z, w, rstd, a, dz, dw, room_.scratch);
-    dropout_residual_backward(dy, kDropout, da, db, room_.scratch);
+    dropout_residual_backward(dy, kSomeDropout, da, db, room_.scratch);
     rotary_forward({.n_heads = 4, .n_kv_heads = 2, .frequencies = table.frequencies},
                    batch.tensors.position_ids, turned);
     gate_backward(Activation::silu, dy, gate_up, d_gate_up, {});
@@ -400,9 +401,9 @@ TEST_F(Ops, ThreadsChangeNoBitOfDecoders) {
     const at::Tensor weight = w.narrow(0, 0, 10);
     head_norm_forward(norm, qkv, weight, weight, head_rstd, normed);
     head_norm_backward(norm, qkv, weight, weight, head_rstd, d_qkv, dq, dk, room_.scratch);
-    const AttentionRun attention =
-        run_attention(turned, d_context, batch,
-                      {.n_heads = 4, .dropout = kDropout, .n_kv_heads = 2, .causal = true}, room_);
+    const AttentionRun attention = run_attention(
+        turned, d_context, batch,
+        {.n_heads = 4, .dropout = kSomeDropout, .n_kv_heads = 2, .causal = true}, room_);
     return std::vector<at::Tensor>{z,
                                    y,
                                    rstd,

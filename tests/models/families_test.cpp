@@ -13,6 +13,7 @@
 #include <string>
 
 #include "models/core/compile.h"
+#include "models/ops/head_norm/head_norm_op.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -162,8 +163,10 @@ TEST(Families, AnUnknownScalingOfPositionsIsRefused) {
 RopeTable rope_of(const ordered_json& config) {
   const ModelTable model = make_table(reader(config), {.head = HeadKind::causal_lm});
   for (const BlockTable& block : model.blocks)
-    for (const Op& op : block.compiled->program.ops)
-      if (!op.with.rope.frequencies.empty()) return op.with.rope;
+    for (const Op& op : block.compiled->program.ops) {
+      if (op.def == &ops::kRotary) return op.with<ops::RotaryAttributes>().rope;
+      if (op.def == &ops::kHeadNorm) return op.with<ops::HeadNormAttributes>().rope;
+    }
   return {};
 }
 

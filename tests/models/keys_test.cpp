@@ -14,7 +14,9 @@
 #include <string>
 
 #include "models/core/compile.h"
+#include "models/core/operation.h"
 #include "models/family.h"
+#include "models/ops/attention/attention_op.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -25,15 +27,12 @@ using nlohmann::ordered_json;
 /** Tokens of the texts that the script compared: a wider window is none. */
 constexpr int64_t kTextLength = 24;
 
-std::string text_of(const OpAttributes& with) {
-  return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} [{}] [{}] {} {} {} {} {}", with.eps, with.weight_offset,
-      with.dropout, with.n_heads, with.n_kv_heads, with.head_width, with.causal, with.soft_cap,
-      with.scores.scale, with.scores.window < kTextLength ? with.scores.window : 0,
-      with.scores.soft_cap, static_cast<int>(with.activation),
-      fmt::join(with.rope.frequencies, " "), fmt::join(with.rope.long_frequencies, " "),
-      with.rope.long_from, with.rope.factor, with.interleaved, with.rows.position_offset,
-      with.rows.word_scale);
+std::string text_of(Op op) {
+  if (op.def == &ops::kAttention) {
+    int64_t& window = op.with<ops::AttentionAttributes>().scores.window;
+    if (window >= kTextLength) window = 0;
+  }
+  return op.def->attributes ? op.def->attributes(op) : std::string();
 }
 
 /** All that a table says of what its model computes, and of how a new one begins. */
@@ -49,9 +48,8 @@ std::string description_of(const ModelTable& model) {
     for (const Value& value : program.values)
       text += fmt::format(" {} {} {}\n", value.name, static_cast<int>(value.rows), value.columns);
     for (const Op& op : program.ops)
-      text +=
-          fmt::format(" {} ({}) ({}) ({}) {}\n", static_cast<int>(op.kind), fmt::join(op.in, " "),
-                      fmt::join(op.out, " "), fmt::join(op.params, " "), text_of(op.with));
+      text += fmt::format(" {} ({}) ({}) ({}) {}\n", op.def->name, fmt::join(op.in, " "),
+                          fmt::join(op.out, " "), fmt::join(op.params, " "), text_of(op));
   }
   for (const HfEntry& entry : model.hf_names)
     text += fmt::format("{} [{}] {}\n", entry.hf_name, fmt::join(entry.hf_shape, " "),

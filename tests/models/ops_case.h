@@ -18,7 +18,7 @@
 namespace ferry::ops {
 
 inline constexpr int64_t T = 150, W = 37;  // neither a multiple of lanes nor of row blocks
-inline constexpr Dropout kDropout = {.p = 0.3f, .key = 77};
+inline constexpr Dropout kSomeDropout = {.p = 0.3f, .key = 77};
 
 struct Room {
   explicit Room(at::Device device = at::kCPU)

@@ -90,7 +90,7 @@ TEST_P(OpsOnDevice, Gates) {
 }
 
 TEST_F(Ops, DropoutResidualNorm) {
-  for (const Dropout dropout : {Dropout{}, kDropout}) {
+  for (const Dropout dropout : {Dropout{}, kSomeDropout}) {
     const at::Tensor a = random({T, W}), b = random({W}), x = random({T, W}), dy = random({T, W});
     const NormParams norm = {random({W}), random({W})};
     const at::Tensor a64 = leaf(a), b64 = leaf(b), x64 = leaf(x), g64 = leaf(norm.weight),
@@ -132,20 +132,20 @@ TEST_F(Ops, NormDropout) {
   const at::Tensor z = random({T, W}), dy = random({T, W});
   const NormParams norm = {random({W}), random({W})};
   const at::Tensor z64 = leaf(z), g64 = leaf(norm.weight), s64 = leaf(norm.bias);
-  const at::Tensor y64 = at::layer_norm(z64, {W}, g64, s64, 1e-5) * factor(kDropout, {T, W});
+  const at::Tensor y64 = at::layer_norm(z64, {W}, g64, s64, 1e-5) * factor(kSomeDropout, {T, W});
   y64.backward(dy.to(at::kDouble));
   at::Tensor y = like(z), dz = like(z);
   NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
-  norm_dropout_forward(z, norm, 1e-5f, kDropout, state, y);
+  norm_dropout_forward(z, norm, 1e-5f, kSomeDropout, state, y);
   NormParams d_norm = {like(norm.weight), like(norm.bias)};
-  norm_dropout_backward(dy, z, norm, state, {}, kDropout, dz, d_norm, room_.scratch);
+  norm_dropout_backward(dy, z, norm, state, {}, kSomeDropout, dz, d_norm, room_.scratch);
   expect_close(y, y64.detach(), "y");
   expect_close(dz, z64.grad(), "dz");
   expect_close(d_norm.weight, g64.grad(), "dgamma");
   expect_close(d_norm.bias, s64.grad(), "dbeta");
   at::Tensor d_sum = random({T, W});
   const at::Tensor expected = z64.grad() + d_sum;
-  norm_dropout_backward(dy, z, norm, state, d_sum, kDropout, d_sum, d_norm, room_.scratch);
+  norm_dropout_backward(dy, z, norm, state, d_sum, kSomeDropout, d_sum, d_norm, room_.scratch);
   expect_close(d_sum, expected, "dz + d_sum");
 }
 
@@ -211,11 +211,11 @@ TEST_P(OpsOnDevice, DropoutAlone) {
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
     for (const int64_t width : {W, int64_t{64}}) {
       SCOPED_TRACE(std::string(c10::toString(type)) + ", width " + std::to_string(width));
-      const at::Tensor x = random({T, width}).to(type), factors = factor(kDropout, {T, width});
+      const at::Tensor x = random({T, width}).to(type), factors = factor(kSomeDropout, {T, width});
       const double bar = type == at::kFloat ? 2e-6 : type == at::kHalf ? 5e-4 : 4e-3;
       at::Tensor y = like(there(x)), in_place = there(x).clone();
-      dropout(there(x), kDropout, y);
-      dropout(in_place, kDropout, in_place);
+      dropout(there(x), kSomeDropout, y);
+      dropout(in_place, kSomeDropout, in_place);
       expect_close(y, x.to(at::kDouble) * factors, "y", bar);
       EXPECT_TRUE(at::equal(y.ne(0).cpu(), factors.ne(0))) << "another mask";
       EXPECT_TRUE(at::equal(in_place, y));
@@ -234,7 +234,7 @@ TEST_F(Ops, Attention) {
   // 200 and 131 need several blocks of rows; 1 is a softmax over itself.
   const test::TestBatch batch({200, 1, 17, 131}, 0, 100, 3);
   const int64_t H = 3, tokens = batch.tensors.shape.tokens, width = H * 10;
-  for (const Dropout dropout : {Dropout{}, kDropout}) {
+  for (const Dropout dropout : {Dropout{}, kSomeDropout}) {
     const at::Tensor qkv = random({tokens, 3 * width}), dy = random({tokens, width});
     const at::Tensor qkv64 = leaf(qkv);
     const Attention attention = {.n_heads = H, .dropout = dropout};
@@ -253,7 +253,7 @@ TEST_F(Ops, AttentionIn16Bits) {
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
     const at::Tensor qkv = wide.to(type);
     const at::Tensor qkv64 = leaf(qkv.to(at::kFloat));
-    const Attention attention = {.n_heads = 4, .dropout = kDropout};
+    const Attention attention = {.n_heads = 4, .dropout = kSomeDropout};
     attention_of(qkv64, batch, attention).backward(dy.to(type).to(at::kDouble));
     const AttentionRun run = run_attention(qkv, dy.to(type), batch, attention, room_);
     expect_close(run.context, attention_of(qkv64, batch, attention).detach(), "context", 1e-2);
@@ -271,13 +271,13 @@ TEST_F(Ops, ThreadsChangeNoBit) {
     at::Tensor dh = like(a), db2 = like(b), d_word = at::full({50, W}, NAN);
     NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
     NormParams d_norm = {like(b), like(b)};
-    dropout_residual_norm_forward(a, b, x, norm, 1e-5f, kDropout, z, state, y);
-    dropout_residual_norm_backward(dy, z, norm, state, {}, kDropout, dz, da, d_norm, db,
+    dropout_residual_norm_forward(a, b, x, norm, 1e-5f, kSomeDropout, z, state, y);
+    dropout_residual_norm_backward(dy, z, norm, state, {}, kSomeDropout, dz, da, d_norm, db,
                                    room_.scratch);
     activation_backward(Activation::gelu, dy, a, dh, db2, g, room_.scratch);
     embedding_backward(batch.tensors.input_ids, dy, d_word, room_.scratch);
     const AttentionRun attention =
-        run_attention(qkv, d_context, batch, {.n_heads = 4, .dropout = kDropout}, room_);
+        run_attention(qkv, d_context, batch, {.n_heads = 4, .dropout = kSomeDropout}, room_);
     return std::vector<at::Tensor>{z,
                                    y,
                                    dz,
@@ -309,13 +309,13 @@ TEST_F(Ops, NormIn16BitsIsTheRoundedOne) {
     const NormParams wide = {norm.weight.to(at::kFloat), norm.bias.to(at::kFloat)};
     at::Tensor z = like(a), y = like(a), wide_y = at::full({T, W}, NAN), wide_z = like(wide_y);
     NormState state = {at::full({T}, NAN), at::full({T}, NAN)}, wide_state = state;
-    dropout_residual_norm_forward(a, b, {}, norm, 1e-5f, kDropout, z, state, y);
+    dropout_residual_norm_forward(a, b, {}, norm, 1e-5f, kSomeDropout, z, state, y);
     // fp32 arithmetic on the rounded sum, rounded once.
     const at::Tensor sum = z.to(at::kFloat);
     dropout_residual_norm_forward(sum, {}, {}, wide, 1e-5f, {}, wide_z, wide_state, wide_y);
     EXPECT_TRUE(at::equal(y, wide_y.to(type)));
     EXPECT_TRUE(at::equal(
-        z, ((a.to(at::kFloat) + b.to(at::kFloat)) * factor(kDropout, {T, W}).to(at::kFloat))
+        z, ((a.to(at::kFloat) + b.to(at::kFloat)) * factor(kSomeDropout, {T, W}).to(at::kFloat))
                .to(type)));
   }
 }

@@ -4,15 +4,31 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "models/core/compile.h"
+#include "models/ops/activation/activation_op.h"
+#include "models/ops/add/add_op.h"
+#include "models/ops/attention/attention_op.h"
+#include "models/ops/dropout/dropout_op.h"
+#include "models/ops/embedding/embedding_op.h"
+#include "models/ops/gate/gate_op.h"
+#include "models/ops/head_norm/head_norm_op.h"
+#include "models/ops/linear/linear_op.h"
+#include "models/ops/norm/norm_op.h"
+#include "models/ops/rms_norm/rms_norm_op.h"
+#include "models/ops/rotary/rotary_op.h"
+#include "models/ops/rows/rows_op.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/error.h"
 #include "tests/models/ops_case.h"
 
 namespace ferry::test {
 namespace {
 
-at::Tensor rms(const at::Tensor& x, const at::Tensor& weight, const OpAttributes& with) {
+template <class Attributes>
+at::Tensor rms(const at::Tensor& x, const at::Tensor& weight, const Attributes& with) {
   return x * at::rsqrt((x * x).mean(-1, true) + static_cast<double>(with.eps)) *
          (weight + static_cast<double>(with.weight_offset));
 }
@@ -79,7 +95,6 @@ at::Tensor ProgramReference::loss(const TestBatch& batch) {
 }
 
 void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
-  FERRY_CHECK(op.with.dropout == 0, "dropout in a reference");
   const auto in = [&](size_t i) {
     return op.in[i] == kNone ? at::Tensor() : values_[static_cast<size_t>(op.in[i])];
   };
@@ -87,74 +102,80 @@ void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
     if (op.out[i] != kNone) values_[static_cast<size_t>(op.out[i])] = value;
   };
   const auto p = [&](size_t i) { return param(block, op.params[i]); };
-  const auto eps = static_cast<double>(op.with.eps);
-  switch (op.kind) {
-    case OpKind::embedding:
-      return out(0, embedding(op, block, batch));
-    case OpKind::linear:
-      return out(0, plus(plus(in(0).matmul(p(0).t()), p(1)), in(1)));
-    case OpKind::norm:
-      return out(0, layer_norm(in(0), p(0), p(1), eps));
-    case OpKind::residual_norm: {
-      const at::Tensor z = plus(in(0), p(2)) + in(1);
-      out(0, z);
-      return out(1, layer_norm(z, p(0), p(1), eps));
-    }
-    case OpKind::rms_norm: {
-      const at::Tensor z = plus(in(0), in(1));
-      out(0, z);
-      return out(1, rms(z, p(0), op.with));
-    }
-    case OpKind::head_norm:
-      return out(0, qkv_heads(op, block, batch, /*norms=*/true));
-    case OpKind::rotary:
-      return out(0, qkv_heads(op, block, batch, /*norms=*/false));
-    case OpKind::attention:
-      return out(0, attention(op, batch));
-    case OpKind::activation: {
-      const at::Tensor h = plus(in(0), p(0));
-      out(0, h);
-      return out(1, ops::activation_of(op.with.activation, h));
-    }
-    case OpKind::gate: {
-      const int64_t n = in(0).size(1) / 2;
-      return out(
-          0, ops::activation_of(op.with.activation, in(0).narrow(1, 0, n)) * in(0).narrow(1, n, n));
-    }
-    case OpKind::dropout_residual:
-      return out(0, plus(in(0), p(0)) + in(1));
-    case OpKind::add:
-      return out(0, in(0) + in(1));
-    case OpKind::labelled_rows:
-      return out(0, batch.tensors.label_rows.defined()
-                        ? in(0).index_select(0, as_index(batch.tensors.label_rows))
-                        : in(0));
-    case OpKind::vocabulary_loss:
-      loss_ = loss_ + vocabulary_loss(op, block, batch);
-      return;
-    default:
-      FERRY_CHECK(false, "no reference of operation {}", static_cast<int>(op.kind));
-  }
+  const auto norm_eps = [&] {
+    const auto& with = op.with<ops::NormAttributes>();
+    FERRY_CHECK(with.dropout == 0, "dropout in a reference");
+    return static_cast<double>(with.eps);
+  };
+  const std::map<const OpDef*, std::function<void()>> references = {
+      {&ops::kEmbedding, [&] { out(0, embedding(op, block, batch)); }},
+      {&ops::kLinear, [&] { out(0, plus(plus(in(0).matmul(p(0).t()), p(1)), in(1))); }},
+      {&ops::kNorm, [&] { out(0, layer_norm(in(0), p(0), p(1), norm_eps())); }},
+      {&ops::kResidualNorm,
+       [&] {
+         const at::Tensor z = plus(in(0), p(2)) + in(1);
+         out(0, z);
+         out(1, layer_norm(z, p(0), p(1), norm_eps()));
+       }},
+      {&ops::kRmsNorm,
+       [&] {
+         const at::Tensor z = plus(in(0), in(1));
+         out(0, z);
+         out(1, rms(z, p(0), op.with<ops::RmsNormAttributes>()));
+       }},
+      {&ops::kHeadNorm, [&] { out(0, head_norm(op, block, batch)); }},
+      {&ops::kRotary, [&] { out(0, rotary(op, batch)); }},
+      {&ops::kAttention, [&] { out(0, attention(op, batch)); }},
+      {&ops::kActivation,
+       [&] {
+         const at::Tensor h = plus(in(0), p(0));
+         out(0, h);
+         out(1, ops::activation_of(op.with<ops::ActivationAttributes>().kind, h));
+       }},
+      {&ops::kGate,
+       [&] {
+         const int64_t n = in(0).size(1) / 2;
+         out(0, ops::activation_of(op.with<ops::GateAttributes>().kind, in(0).narrow(1, 0, n)) *
+                    in(0).narrow(1, n, n));
+       }},
+      {&ops::kDropoutResidual,
+       [&] {
+         FERRY_CHECK(op.with<ops::DropoutAttributes>().dropout == 0, "dropout in a reference");
+         out(0, plus(in(0), p(0)) + in(1));
+       }},
+      {&ops::kAdd, [&] { out(0, in(0) + in(1)); }},
+      {&ops::kLabelledRows,
+       [&] {
+         out(0, batch.tensors.label_rows.defined()
+                    ? in(0).index_select(0, as_index(batch.tensors.label_rows))
+                    : in(0));
+       }},
+      {&ops::kVocabularyLoss, [&] { loss_ = loss_ + vocabulary_loss(op, block, batch); }},
+  };
+  const auto found = references.find(op.def);
+  FERRY_CHECK(found != references.end(), "no reference of {}", op.def->name);
+  found->second();
 }
 
 at::Tensor ProgramReference::embedding(const Op& op, size_t block, const TestBatch& batch) {
   const BatchTensors& b = batch.tensors;
+  const ops::EmbeddingRule& rows = op.with<ops::EmbeddingAttributes>().rows;
   at::Tensor sum;
   const auto add = [&](size_t i, const at::Tensor& ids, double scale) {
-    const at::Tensor rows = param(block, op.params[i]);
-    if (rows.defined()) sum = plus(rows.index_select(0, as_index(ids)) * scale, sum);
+    const at::Tensor table = param(block, op.params[i]);
+    if (table.defined()) sum = plus(table.index_select(0, as_index(ids)) * scale, sum);
   };
-  add(0, b.input_ids, static_cast<double>(op.with.rows.word_scale));
-  add(1, b.position_ids + op.with.rows.position_offset, 1);
+  add(0, b.input_ids, static_cast<double>(rows.word_scale));
+  add(1, b.position_ids + rows.position_offset, 1);
   add(2, b.type_ids, 1);
   return sum;
 }
 
 /** (tokens, heads, width), the first columns turned by the tokens' positions. */
-at::Tensor ProgramReference::turned(const Op& op,
+at::Tensor ProgramReference::turned(const RopeTable& rope,
+                                    bool interleaved,
                                     const at::Tensor& heads,
-                                    const TestBatch& batch) const {
-  const RopeTable& rope = op.with.rope;
+                                    const TestBatch& batch) {
   const auto n_pairs = static_cast<int64_t>(rope.frequencies.size());
   const at::Tensor frequencies = at::tensor(rope.frequencies).to(at::kDouble);
   FERRY_CHECK(rope.long_frequencies.empty(), "the reference has one set of frequencies");
@@ -163,37 +184,49 @@ at::Tensor ProgramReference::turned(const Op& op,
   const auto factor = static_cast<double>(rope.factor);
   const at::Tensor cos = angle.cos() * factor, sin = angle.sin() * factor;
   const at::Tensor x = heads.narrow(2, 0, 2 * n_pairs);
-  const at::Tensor pairs = op.with.interleaved
+  const at::Tensor pairs = interleaved
                                ? x.reshape({x.size(0), x.size(1), n_pairs, 2})
                                : x.reshape({x.size(0), x.size(1), 2, n_pairs}).transpose(2, 3);
   const at::Tensor a = pairs.select(3, 0), c = pairs.select(3, 1);
   const at::Tensor both = at::stack({a * cos - c * sin, c * cos + a * sin}, 3);
-  const at::Tensor flat = (op.with.interleaved ? both : both.transpose(2, 3)).flatten(2);
+  const at::Tensor flat = (interleaved ? both : both.transpose(2, 3)).flatten(2);
   return at::cat({flat, heads.narrow(2, 2 * n_pairs, heads.size(2) - 2 * n_pairs)}, 2);
 }
 
-/** Queries and keys normed where asked and turned; values as they are. */
-at::Tensor ProgramReference::qkv_heads(const Op& op,
-                                       size_t block,
-                                       const TestBatch& batch,
-                                       bool norms) {
-  const OpAttributes& with = op.with;
+at::Tensor ProgramReference::rotary(const Op& op, const TestBatch& batch) const {
+  const auto& with = op.with<ops::RotaryAttributes>();
+  const auto [q, k, v] = heads_of(op, with.heads);
+  return at::cat({turned(with.rope, with.interleaved, q, batch),
+                  turned(with.rope, with.interleaved, k, batch), v},
+                 1)
+      .flatten(1);
+}
+
+at::Tensor ProgramReference::head_norm(const Op& op, size_t block, const TestBatch& batch) {
+  const auto& with = op.with<ops::HeadNormAttributes>();
+  const auto [q, k, v] = heads_of(op, with.heads);
+  const at::Tensor normed_q = rms(q, param(block, op.params[0]), with),
+                   normed_k = rms(k, param(block, op.params[1]), with);
+  return at::cat({turned(with.rope, false, normed_q, batch),
+                  turned(with.rope, false, normed_k, batch), v},
+                 1)
+      .flatten(1);
+}
+
+/** Queries, keys and values of the operation's input: (tokens, heads, width) each. */
+std::array<at::Tensor, 3> ProgramReference::heads_of(const Op& op,
+                                                     const ops::AttentionHeads& of) const {
   const at::Tensor qkv = values_[static_cast<size_t>(op.in[0])];
-  const int64_t T = qkv.size(0), H = with.n_heads, K = with.n_kv_heads, d = with.head_width;
-  const at::Tensor heads = qkv.view({T, H + 2 * K, d});
-  at::Tensor q = heads.narrow(1, 0, H), k = heads.narrow(1, H, K);
-  if (norms) {
-    q = rms(q, param(block, op.params[0]), with);
-    k = rms(k, param(block, op.params[1]), with);
-  }
-  return at::cat({turned(op, q, batch), turned(op, k, batch), heads.narrow(1, H + K, K)}, 1)
-      .reshape({T, (H + 2 * K) * d});
+  const at::Tensor heads = qkv.view({qkv.size(0), of.n_heads + 2 * of.n_kv_heads, of.head_width});
+  return {heads.narrow(1, 0, of.n_heads), heads.narrow(1, of.n_heads, of.n_kv_heads),
+          heads.narrow(1, of.n_heads + of.n_kv_heads, of.n_kv_heads)};
 }
 
 /** Each sequence by itself. */
 at::Tensor ProgramReference::attention(const Op& op, const TestBatch& batch) {
-  const OpAttributes& with = op.with;
-  const int64_t H = with.n_heads, K = with.n_kv_heads, d = with.head_width;
+  const auto& with = op.with<ops::AttentionAttributes>();
+  FERRY_CHECK(with.dropout == 0, "dropout in a reference");
+  const int64_t H = with.heads.n_heads, K = with.heads.n_kv_heads, d = with.heads.head_width;
   const at::Tensor qkv = values_[static_cast<size_t>(op.in[0])];
   std::vector<at::Tensor> contexts;
   for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); ++s) {
@@ -220,7 +253,8 @@ at::Tensor ProgramReference::vocabulary_loss(const Op& op, size_t block, const T
   if (batch.tensors.label_rows.defined())
     labels = labels.index_select(0, as_index(batch.tensors.label_rows));
   at::Tensor logits = plus(t.matmul(param(block, op.params[0]).t()), param(block, op.params[1]));
-  logits = capped(logits.narrow(1, 0, table_.vocab_size), op.with.soft_cap);
+  logits =
+      capped(logits.narrow(1, 0, table_.vocab_size), op.with<ops::VocabularyAttributes>().soft_cap);
   constexpr int64_t kNoLabel = -100;
   return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, kNoLabel) *
          static_cast<double>(batch.tensors.loss_weight);

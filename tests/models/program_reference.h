@@ -5,12 +5,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "models/block.h"
 #include "models/core/block_program.h"
+#include "models/ops/rotary/rotary_op.h"
 #include "tests/models/model_runner.h"
 
 namespace ferry::test {
@@ -31,8 +33,13 @@ class ProgramReference {
   void run(const Op& op, size_t block, const TestBatch& batch);
   at::Tensor embedding(const Op& op, size_t block, const TestBatch& batch);
   at::Tensor attention(const Op& op, const TestBatch& batch);
-  at::Tensor turned(const Op& op, const at::Tensor& heads, const TestBatch& batch) const;
-  at::Tensor qkv_heads(const Op& op, size_t block, const TestBatch& batch, bool norms);
+  at::Tensor rotary(const Op& op, const TestBatch& batch) const;
+  at::Tensor head_norm(const Op& op, size_t block, const TestBatch& batch);
+  std::array<at::Tensor, 3> heads_of(const Op& op, const ops::AttentionHeads& of) const;
+  static at::Tensor turned(const RopeTable& rope,
+                           bool interleaved,
+                           const at::Tensor& heads,
+                           const TestBatch& batch);
   at::Tensor vocabulary_loss(const Op& op, size_t block, const TestBatch& batch);
 
   const ModelTable& table_;

@@ -9,7 +9,10 @@
 
 #include "models/core/block_builder.h"
 #include "models/core/compile.h"
+#include "models/core/operation.h"
 #include "models/decoder/decoder_table.h"
+#include "models/ops/add/add_op.h"
+#include "models/ops/norm/norm_op.h"
 #include "src/base/bytes.h"
 #include "tests/models/small_families.h"
 
@@ -34,11 +37,17 @@ std::vector<std::string> saved_names(const BlockTable& block) {
   return names;
 }
 
+PlaceKind kind_of(const PassPlan& pass, int place) {
+  return pass.places[static_cast<size_t>(place)].kind;
+}
+
 /** "op part" of each call. */
-std::vector<std::pair<OpKind, Part>> calls_of(const BlockTable& block, const PassPlan& pass) {
-  std::vector<std::pair<OpKind, Part>> calls;
+std::vector<std::pair<std::string_view, Part>> calls_of(const BlockTable& block,
+                                                        const PassPlan& pass) {
+  std::vector<std::pair<std::string_view, Part>> calls;
   for (const Call& call : pass.calls)
-    calls.emplace_back(block.compiled->program.op(call.op).kind, call.part);
+    calls.emplace_back(block.compiled->plan.op_of(block.compiled->program, call).def->name,
+                       call.part);
   return calls;
 }
 
@@ -67,41 +76,40 @@ TEST(PassPlan, SavesWhatTheBackwardReadsAndCannotMakeAgain) {
 
 TEST(PassPlan, AMapsWeightsWaitForTheInputThatTheNextBackwardMakesAgain) {
   const BlockTable block = mlp(false);
-  using enum OpKind;
   using enum Part;
   EXPECT_EQ(calls_of(block, block.compiled->plan.backward),
-            (std::vector<std::pair<OpKind, Part>>{{linear, backward},      // of down
-                                                  {activation, backward},  // and its output again
-                                                  {linear, params},        // of down
-                                                  {norm, remake},
-                                                  {linear, params},  // of up
-                                                  {linear, backward},
-                                                  {norm, backward}}));
+            (std::vector<std::pair<std::string_view, Part>>{
+                {"linear", backward},      // of down
+                {"activation", backward},  // and its output again
+                {"linear", params},        // of down
+                {"norm", remake},
+                {"linear", params},  // of up
+                {"linear", backward},
+                {"norm", backward}}));
 }
 
 TEST(PassPlan, AddsAResidualsGradientWhereItIs) {
   const BlockTable block = mlp(false);
   const PassPlan& pass = block.compiled->plan.backward;
-  const Call& last = pass.calls.back();  // dy, z, mean, rstd, sum, dz, -
-  EXPECT_EQ(pass.places[static_cast<size_t>(last.places[4])].kind, PlaceKind::grad_output);
-  EXPECT_EQ(pass.places[static_cast<size_t>(last.places[5])].kind, PlaceKind::grad_input);
+  const auto last = named<ops::NormGrads, int>(pass.calls.back().places);
+  EXPECT_EQ(kind_of(pass, last.sum), PlaceKind::grad_output);
+  EXPECT_EQ(kind_of(pass, last.dz), PlaceKind::grad_input);
   // The gradient of the norm's output lies where the input's will be.
-  EXPECT_EQ(pass.places[static_cast<size_t>(last.places[0])].kind, PlaceKind::grad_input);
+  EXPECT_EQ(kind_of(pass, last.dy), PlaceKind::grad_input);
 }
 
 TEST(PassPlan, RecomputesFromWhatIsKept) {
   const BlockTable block = mlp(true);
-  using enum OpKind;
   using enum Part;
   EXPECT_EQ(calls_of(block, block.compiled->plan.recompute),
-            (std::vector<std::pair<OpKind, Part>>{
-                {norm, remake}, {linear, forward}, {activation, forward}}));
+            (std::vector<std::pair<std::string_view, Part>>{
+                {"norm", remake}, {"linear", forward}, {"activation", forward}}));
   EXPECT_TRUE(mlp(false).compiled->plan.recompute.calls.empty());
   EXPECT_FALSE(mlp(false).recompute_work);
   EXPECT_EQ(block.recompute_work(kShape).products.size(), 1u);
 }
 
-using Calls = std::vector<std::pair<OpKind, Part>>;
+using Calls = std::vector<std::pair<std::string_view, Part>>;
 
 /** The first layer of a small model (small_families.h). */
 BlockTable layer_of(test::SmallFamily family) {
@@ -110,41 +118,39 @@ BlockTable layer_of(test::SmallFamily family) {
 
 TEST(PassPlan, ParallelBranchesAddTheirGradientsAtTheInput) {
   const BlockTable block = layer_of(test::SmallFamily::neox);
-  using enum OpKind;
   using enum Part;
   EXPECT_EQ(saved_names(block),
             (std::vector<std::string>{"qkv", "context", "up", "norm1.mean", "norm1.rstd",
                                       "norm2.mean", "norm2.rstd", "attention.probs"}));
   const PassPlan& pass = block.compiled->plan.backward;
-  EXPECT_EQ(calls_of(block, pass), (Calls{{dropout_residual, backward},  // of y
-                                          {dropout_residual, backward},  // of x + attention
-                                          {linear, params},              // of out
-                                          {linear, backward},
-                                          {linear, backward},  // of down
-                                          {activation, backward},
-                                          {linear, params},  // of down
-                                          {norm, remake},
-                                          {linear, params},  // of up
-                                          {linear, backward},
-                                          {attention, backward},
-                                          {rotary, backward},
-                                          {norm, remake},
-                                          {linear, params},  // of qkv
-                                          {linear, backward},
-                                          {norm, backward},
-                                          {norm, backward}}));
+  EXPECT_EQ(calls_of(block, pass), (Calls{{"dropout_residual", backward},  // of y
+                                          {"dropout_residual", backward},  // of x + attention
+                                          {"linear", params},              // of out
+                                          {"linear", backward},
+                                          {"linear", backward},  // of down
+                                          {"activation", backward},
+                                          {"linear", params},  // of down
+                                          {"norm", remake},
+                                          {"linear", params},  // of up
+                                          {"linear", backward},
+                                          {"attention", backward},
+                                          {"rotary", backward},
+                                          {"norm", remake},
+                                          {"linear", params},  // of qkv
+                                          {"linear", backward},
+                                          {"norm", backward},
+                                          {"norm", backward}}));
   // Both norms add to the gradient that passed the sums.
   for (const size_t from_end : {1u, 2u}) {
     const Call& call = pass.calls[pass.calls.size() - from_end];
-    EXPECT_NE(call.places[4], kNone);
+    EXPECT_NE((named<ops::NormGrads, int>(call.places).sum), kNone);
   }
-  EXPECT_EQ(pass.places[static_cast<size_t>(pass.calls.back().places[5])].kind,
-            PlaceKind::grad_input);
+  const auto last = named<ops::NormGrads, int>(pass.calls.back().places);
+  EXPECT_EQ(kind_of(pass, last.dz), PlaceKind::grad_input);
 }
 
 TEST(PassPlan, NormsAfterTheBranchesReadWhatTheyNormalise) {
   const BlockTable block = layer_of(test::SmallFamily::gemma2);
-  using enum OpKind;
   using enum Part;
   // The products before the norms are kept, the norms' outputs are not: the sums pass gradients by.
   EXPECT_EQ(saved_names(block),
@@ -152,23 +158,23 @@ TEST(PassPlan, NormsAfterTheBranchesReadWhatTheyNormalise) {
                                       "normed.rstd", "attention.probs", "attended.rstd",
                                       "mlp.normed.rstd", "fed.rstd"}));
   EXPECT_EQ(calls_of(block, block.compiled->plan.backward),
-            (Calls{{rms_norm, backward},  // of fed; the sum itself needs no call
-                   {linear, backward},    // of down
-                   {gate, backward},
-                   {linear, params},  // of down
-                   {rms_norm, remake},
-                   {linear, params},  // of gate_up
-                   {linear, backward},
-                   {rms_norm, backward},  // of mlp.normed
-                   {rms_norm, backward},  // of attended
-                   {linear, params},      // of out
-                   {linear, backward},
-                   {attention, backward},
-                   {rotary, backward},
-                   {rms_norm, remake},
-                   {linear, params},  // of qkv
-                   {linear, backward},
-                   {rms_norm, backward}}));
+            (Calls{{"rms_norm", backward},  // of fed; the sum itself needs no call
+                   {"linear", backward},    // of down
+                   {"gate", backward},
+                   {"linear", params},  // of down
+                   {"rms_norm", remake},
+                   {"linear", params},  // of gate_up
+                   {"linear", backward},
+                   {"rms_norm", backward},  // of mlp.normed
+                   {"rms_norm", backward},  // of attended
+                   {"linear", params},      // of out
+                   {"linear", backward},
+                   {"attention", backward},
+                   {"rotary", backward},
+                   {"rms_norm", remake},
+                   {"linear", params},  // of qkv
+                   {"linear", backward},
+                   {"rms_norm", backward}}));
 }
 
 TEST(PassPlan, HeadNormsAreMadeAgainForAttention) {
@@ -177,9 +183,43 @@ TEST(PassPlan, HeadNormsAreMadeAgainForAttention) {
   EXPECT_NE(std::ranges::find(names, "qkv.raw"), names.end());
   EXPECT_EQ(std::ranges::find(names, "qkv"), names.end());
   const Calls calls = calls_of(block, block.compiled->plan.backward);
-  const auto remade = std::ranges::find(calls, std::pair(OpKind::head_norm, Part::remake));
+  const auto remade = std::ranges::find(calls, Calls::value_type("head_norm", Part::remake));
   ASSERT_NE(remade, calls.end());
-  EXPECT_EQ(*(remade + 1), std::pair(OpKind::attention, Part::backward));
+  EXPECT_EQ(*(remade + 1), Calls::value_type("attention", Part::backward));
+}
+
+/** tanh(x) and dropout(x) cannot add to a gradient that is there: both give x one. */
+TEST(PassPlan, GradientsThatMeetAreAddedWhereAnOperationCannot) {
+  ModelTable model = empty_model();
+  ModelBuilder builder(model, "", 1);
+  BlockBuilder b = builder.block("layer", BlockKind::layer);
+  const ValueId x = b.input();
+  const ValueId left = b.tanh("left", x), right = b.tanh("right", x);
+  b.end(b.add("y", b.add("sum", left, x), right));
+  const BlockPlan& plan = model.blocks[0].compiled->plan;
+  using enum Part;
+  EXPECT_EQ(calls_of(model.blocks[0], plan.backward),
+            (Calls{{"tanh", backward},  // of right: the first part of x's gradient
+                   {"add", forward},    // and what passes by
+                   {"tanh", backward},  // of left
+                   {"add", forward}}));
+  EXPECT_EQ(plan.added.size(), 2u);
+  const auto last = named<ops::AddValues, int>(plan.backward.calls.back().places);
+  EXPECT_EQ(kind_of(plan.backward, last.y), PlaceKind::grad_input);
+}
+
+/** A branch that comes first and a value that is passed on last: no operation writes the gradient
+ * of the input. */
+TEST(PassPlan, AGradientThatIsPassedOnReachesTheInput) {
+  ModelTable model = empty_model();
+  ModelBuilder builder(model, "", 1);
+  BlockBuilder b = builder.block("layer", BlockKind::layer);
+  const ValueId x = b.input();
+  b.end(b.add("y", x, x));
+  const BlockPlan& plan = model.blocks[0].compiled->plan;
+  ASSERT_EQ(plan.backward.calls.size(), 1u);
+  const auto sum = named<ops::AddValues, int>(plan.backward.calls[0].places);
+  EXPECT_EQ(kind_of(plan.backward, sum.y), PlaceKind::grad_input);
 }
 
 TEST(PassPlan, ScratchIsWhatLivesAtOnce) {
@@ -199,8 +239,8 @@ TEST(PassPlan, TemporariesThatLiveAtOnceLieApart) {
   for (const BlockTable& block : {model.blocks[0], model.blocks[1], model.blocks.back()})
     for (const PassPlan* pass : {&block.compiled->plan.forward, &block.compiled->plan.backward,
                                  &block.compiled->plan.recompute}) {
-      const PassScratch scratch =
-          lay_out(*pass, block.compiled->program, block.compiled->target, kShape);
+      const PassScratch scratch = lay_out(*pass, block.compiled->plan, block.compiled->program,
+                                          block.compiled->target, kShape);
       const auto end_of = [&](size_t p) {
         const PassPlace& place = pass->places[p];
         return scratch.offsets[p] + rows_of(place.rows, kShape) * place.columns *

@@ -1,0 +1,114 @@
+#pragma once
+// An operation of a block's program. Its folder in models/ops declares it: the names of its
+// operands, what it keeps for its backward, what its backward reads and writes, its scratch and its
+// work. The torch half of the folder runs it (models/ops/run.h). Torch-free.
+
+#include <array>
+#include <bit>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/core/block_program.h"
+#include "models/core/pass_plan.h"
+
+namespace ferry {
+
+// --- operands: each part of an operation has a struct of them ---
+//
+//   template <class T>
+//   struct LinearGrads {
+//     T dy, dx, sum;
+//     static constexpr std::array<std::string_view, 3> kNames = {"dy", "dx", "sum"};
+//   };
+//
+// T is ValueId in a program, a place in a pass (PassPlan::places), a tensor where the pass runs.
+
+template <template <class> class Operands>
+inline constexpr size_t kOperands = Operands<int>::kNames.size();
+
+/** The operands in the order of their names. */
+template <template <class> class Operands>
+std::vector<int> listed(const Operands<int>& operands) {
+  const auto list = std::bit_cast<std::array<int, kOperands<Operands>>>(operands);
+  return {list.begin(), list.end()};
+}
+
+/** And back: `list` has as many as there are names. */
+template <template <class> class Operands, class T>
+Operands<T> named(std::span<const T> list) {
+  std::array<T, kOperands<Operands>> array{};
+  std::copy_n(list.begin(), array.size(), array.begin());
+  return std::bit_cast<Operands<T>>(array);
+}
+
+/** The values that an operation of a program reads and writes: those of its forward. */
+template <template <class> class Forward>
+Forward<ValueId> values_of(const Op& op) {
+  std::vector<ValueId> values = op.in;
+  values.insert(values.end(), op.out.begin(), op.out.end());
+  return named<Forward, ValueId>(values);
+}
+
+template <template <class> class Params>
+Params<ParamId> params_of(const Op& op) {
+  return named<Params, ParamId>(op.params);
+}
+
+/** Of an operation without parameters. */
+template <class T>
+struct NoParams {
+  static constexpr std::array<std::string_view, 0> kNames = {};
+};
+
+// --- the declaration ---
+
+/** An operation of a program in a micro-batch up to a shape. */
+struct OpCase {
+  const BlockProgram& program;
+  const Op& op;
+  const ProgramTarget& target;
+  BatchShape shape;
+
+  int64_t rows(ValueId value) const { return rows_of(program.value(value).rows, shape); }
+  int64_t columns(ValueId value) const { return program.value(value).columns; }
+  /** Rows that are worked on: where only those with a label are, as many as usually have one. */
+  int64_t worked_rows(ValueId value) const;
+  /** Bytes of n elements of the compute type. */
+  int64_t compute_bytes(int64_t n) const;
+  /** Bytes that n passes over a value read or write. */
+  int64_t traffic(ValueId value, int n) const {
+    return n * compute_bytes(worked_rows(value) * columns(value));
+  }
+  /** Scratch of the sum over a value's rows. */
+  int64_t column_sum_bytes(ValueId value) const;
+};
+
+struct OpDef {
+  std::string_view name;
+  /** The operands of its forward: so many inputs, then the outputs. kNone stands for an optional
+   * one that is not there. */
+  std::span<const std::string_view> values;
+  size_t n_inputs = 0;
+  std::span<const std::string_view> params;
+
+  /** Its attributes as a text that tells any two apart; null: it has none. */
+  std::string (*attributes)(const Op&) = nullptr;
+  /** The tensors that it keeps beside its values: calls of all parts have them. */
+  std::vector<SavedSpec> (*states)(const OpCase&) = nullptr;
+  /** Plans Part::remake of the last output and returns its place; null: it is not cheap. */
+  int (*remake)(PassPlanner&, int op) = nullptr;
+  /** Its backward makes the last output again on its way. */
+  bool remakes_in_backward = false;
+  /** The first output may take the memory of the first input. */
+  bool in_place = false;
+  void (*plan_backward)(BackwardPlanner&, const Op&) = nullptr;
+  /** forward_bytes of any part: what it takes of the scratch; library_bytes. */
+  ScratchNeed (*scratch)(const OpCase&, Part) = nullptr;
+  void (*add_work)(BlockWork&, const OpCase&, const Call&) = nullptr;
+  /** False where its calls depend on the length of each sequence; null: they never do. */
+  bool (*may_be_graph)(const OpCase&) = nullptr;
+};
+
+}  // namespace ferry

@@ -1,0 +1,40 @@
+#include "models/ops/attention/attention.h"
+#include "models/ops/attention/attention_op.h"
+#include "models/ops/attention/cached_attention.h"
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/run.h"
+
+namespace ferry::ops {
+
+void run_attention(const OpCall& c) {
+  const auto& with = c.op.with<AttentionAttributes>();
+  const Attention attention = {.backend = c.target.attention,
+                               .n_heads = with.heads.n_heads,
+                               .dropout = dropout_of(c.key, with.random, with.dropout),
+                               .n_kv_heads = with.heads.n_kv_heads,
+                               .causal = with.causal,
+                               .scale = with.scores.scale,
+                               .window = with.scores.window,
+                               .soft_cap = with.scores.soft_cap};
+  if (c.part == Part::forward) {
+    const auto o = c.operands<AttentionValues>();
+    if (!c.batch.cache_places.empty()) {
+      append_to_cache(attention, c.batch, o.qkv, c.memory.cache);
+      if (has_cached_tokens(c.batch))
+        return cached_attention(attention, c.batch, o.qkv, c.memory.cache, o.context, c.scratch);
+    }
+    return attention_forward(attention, c.batch, o.qkv, c.states, o.context, c.scratch);
+  }
+  const auto o = c.operands<AttentionGrads>();
+  at::Tensor& d_bias = c.grads<AttentionParams>().bias;
+  attention_backward(attention, c.batch, o.d_context, o.qkv, c.states, o.context, o.d_qkv, d_bias,
+                     c.scratch);
+  // A cap makes softmax see what is added to all scores of a row.
+  if (!d_bias.defined() || with.scores.soft_cap > 0) return;
+  // A key bias adds the same to every score of a row, which softmax does not see: its gradient is
+  // zero, and what the sum holds there is rounding error that AdamW would blow up to full steps.
+  const AttentionHeads& heads = with.heads;
+  d_bias.narrow(0, heads.width(), heads.n_kv_heads * heads.head_width).zero_();
+}
+
+}  // namespace ferry::ops

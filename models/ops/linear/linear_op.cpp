@@ -1,0 +1,60 @@
+#include "models/ops/linear/linear_op.h"
+
+namespace ferry::ops {
+
+const OpDef kLinear = {
+    .name = "linear",
+    .values = LinearValues<int>::kNames,
+    .n_inputs = 2,
+    .params = LinearParams<int>::kNames,
+    .attributes =
+        [](const Op& op) {
+          return std::string(op.with<LinearAttributes>().sums_bias ? "attention sums the bias"
+                                                                   : "");
+        },
+    .plan_backward =
+        [](BackwardPlanner& p, const Op& op) {
+          const auto v = values_of<LinearValues>(op);
+          const int index = p.op(), dy = p.take_grad(v.y);
+          p.pass_grad(v.residual, dy);
+          p.when_there(v.x, dy, [&p, index, dy](int x) {
+            p.call(index, Part::params, LinearWeightGrads<int>{.dy = dy, .x = x});
+          });
+          const auto [dx, sum] = p.grad_place(v.x, /*adds=*/true);
+          p.call(index, Part::backward, LinearGrads<int>{.dy = dy, .dx = dx, .sum = sum});
+        },
+    .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
+      const bool has_bias = params_of<LinearParams>(c.op).bias != kNone;
+      if (part != Part::params || !has_bias || c.op.with<LinearAttributes>().sums_bias) return {};
+      return {.forward_bytes = c.column_sum_bytes(values_of<LinearValues>(c.op).y)};
+    },
+    .add_work =
+        [](BlockWork& work, const OpCase& c, const Call& call) {
+          const auto v = values_of<LinearValues>(c.op);
+          const int64_t rows = c.worked_rows(v.x), inner = c.columns(v.x), columns = c.columns(v.y);
+          ++work.n_kernels;
+          if (call.part == Part::params) {
+            work.products.push_back({columns, rows, inner});
+            const bool has_bias = params_of<LinearParams>(c.op).bias != kNone;
+            if (has_bias && !c.op.with<LinearAttributes>().sums_bias) {
+              work.memory_bytes += c.traffic(v.y, 1);
+              work.n_kernels += 2;
+            }
+            return;
+          }
+          if (call.part == Part::backward) {
+            work.products.push_back({rows, columns, inner});
+            // A part of the gradient that is there already is read, too.
+            const auto places = named<LinearGrads, int>(call.places);
+            if (places.sum != kNone) work.memory_bytes += c.traffic(v.x, 1);
+            return;
+          }
+          work.products.push_back({rows, inner, columns});
+          if (v.residual == kNone) return;
+          work.memory_bytes += c.traffic(v.y, 2);  // LibTorch copies the residual
+          ++work.n_kernels;
+          ++work.n_operations;
+        },
+};
+
+}  // namespace ferry::ops

@@ -1,0 +1,30 @@
+#include "models/ops/linear/linear.h"
+#include "models/ops/linear/linear_op.h"
+#include "models/ops/rows/rows.h"
+#include "models/ops/run.h"
+
+namespace ferry::ops {
+
+void run_linear(const OpCall& c) {
+  const auto [w, bias] = c.params<LinearParams>();
+  if (c.part == Part::forward) {
+    const auto o = c.operands<LinearValues>();
+    FERRY_CHECK(!o.residual->defined() || !bias->defined(),
+                "a linear map with a bias and a residual");
+    if (o.residual->defined()) return linear_forward_add(o.x, w, o.residual, o.y);
+    return linear_forward(o.x, w, bias, o.y);
+  }
+  if (c.part == Part::params) {
+    const auto o = c.operands<LinearWeightGrads>();
+    const auto grads = c.grads<LinearParams>();
+    linear_backward_weight(o.dy, o.x, grads.weight);
+    if (bias->defined() && !c.op.with<LinearAttributes>().sums_bias)
+      column_sum(o.dy, grads.bias, c.scratch);
+    return;
+  }
+  const auto o = c.operands<LinearGrads>();
+  if (o.sum->defined()) return linear_backward_input_add(o.dy, w, o.sum, o.dx);
+  linear_backward_input(o.dy, w, o.dx);
+}
+
+}  // namespace ferry::ops

@@ -1,0 +1,23 @@
+#pragma once
+// Some rows of a value: the first or the last token of each sequence, or the tokens with a label.
+#include "models/core/operation.h"
+
+namespace ferry::ops {
+
+/** A remake has the same operands. */
+template <class T>
+struct RowsValues {
+  T x, y;
+  static constexpr std::array<std::string_view, 2> kNames = {"x", "y"};
+};
+
+/** Rows that were not taken get a gradient of zero. */
+template <class T>
+struct RowsGrads {
+  T dy, dx;
+  static constexpr std::array<std::string_view, 2> kNames = {"dy", "dx"};
+};
+
+extern const OpDef kFirstRows, kLastRows, kLabelledRows;
+
+}  // namespace ferry::ops

@@ -1,0 +1,60 @@
+#include "models/ops/run.h"
+
+#include <algorithm>
+
+#include "models/ops/activation/activation_op.h"
+#include "models/ops/add/add_op.h"
+#include "models/ops/attention/attention_op.h"
+#include "models/ops/dropout/dropout_op.h"
+#include "models/ops/embedding/embedding_op.h"
+#include "models/ops/gate/gate_op.h"
+#include "models/ops/head_norm/head_norm_op.h"
+#include "models/ops/label_loss/label_loss_op.h"
+#include "models/ops/linear/linear_op.h"
+#include "models/ops/logits/logits_op.h"
+#include "models/ops/norm/norm_op.h"
+#include "models/ops/rms_norm/rms_norm_op.h"
+#include "models/ops/rotary/rotary_op.h"
+#include "models/ops/rows/rows_op.h"
+#include "models/ops/span_loss/span_loss_op.h"
+#include "models/ops/tanh/tanh_op.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
+    {&ops::kActivation, ops::run_activation},
+    {&ops::kAdd, ops::run_add},
+    {&ops::kAttention, ops::run_attention},
+    {&ops::kDropout, ops::run_dropout},
+    {&ops::kDropoutResidual, ops::run_dropout_residual},
+    {&ops::kEmbedding, ops::run_embedding},
+    {&ops::kGate, ops::run_gate},
+    {&ops::kHeadNorm, ops::run_head_norm},
+    {&ops::kLabelLoss, ops::run_label_loss},
+    {&ops::kLinear, ops::run_linear},
+    {&ops::kLogits, ops::run_logits},
+    {&ops::kNorm, ops::run_norm},
+    {&ops::kResidualNorm, ops::run_residual_norm},
+    {&ops::kRmsNorm, ops::run_rms_norm},
+    {&ops::kRotary, ops::run_rotary},
+    {&ops::kFirstRows, ops::run_first_rows},
+    {&ops::kLabelledRows, ops::run_labelled_rows},
+    {&ops::kLastRows, ops::run_last_rows},
+    {&ops::kSpanLoss, ops::run_span_loss},
+    {&ops::kTanh, ops::run_tanh},
+    {&ops::kVocabularyLoss, ops::run_vocabulary_loss},
+    {&ops::kVocabularyPiece, ops::run_vocabulary_piece},
+};
+
+}  // namespace
+
+RunOp run_of(const OpDef& def) {
+  const auto* const found =
+      std::ranges::find(kOperations, &def, &std::pair<const OpDef*, RunOp>::first);
+  FERRY_CHECK(found != std::end(kOperations), "nothing runs {}", def.name);
+  return found->second;
+}
+
+}  // namespace ferry

@@ -1,0 +1,112 @@
+#pragma once
+// The torch half of the operations: one call of a pass, on tensors. Each folder has the run_...()
+// of its operation; run.cpp lists them.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <span>
+
+#include "models/block.h"
+#include "models/core/operation.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+/** An operand: a tensor of the caller's, undefined where the operand is not there. */
+class TensorRef {
+ public:
+  TensorRef() = default;
+  explicit TensorRef(at::Tensor& tensor) : tensor_(&tensor) {}
+  operator at::Tensor&() const { return *tensor_; }
+  at::Tensor& operator*() const { return *tensor_; }
+  at::Tensor* operator->() const { return tensor_; }
+
+ private:
+  at::Tensor* tensor_ = nullptr;
+};
+
+/** One call. */
+struct OpCall {
+  const Op& op;
+  const ProgramTarget& target;
+  Part part{};
+  std::span<const std::string_view> names;
+  std::span<at::Tensor> places;  ///< by name
+  std::span<at::Tensor> states;
+  BlockMemory& memory;
+  const RandomKey& key;
+  const BatchTensors& batch;
+  LossKind loss_kind{};
+  at::Tensor& loss;    ///< of a head's forward
+  at::Tensor& logits;  ///< of a head's forward
+  Scratch& scratch;
+
+  template <template <class> class Operands>
+  Operands<TensorRef> operands() const {
+    FERRY_CHECK(names.data() == Operands<int>::kNames.data(), "{} is run with other operands",
+                op.def->name);
+    return of<Operands>(places);
+  }
+  template <template <class> class States>
+  States<TensorRef> kept() const {
+    return of<States>(states);
+  }
+  template <template <class> class Params>
+  Params<TensorRef> params() const {
+    return of<Params>(memory.params, op.params);
+  }
+  template <template <class> class Params>
+  Params<TensorRef> grads() const {
+    return of<Params>(memory.grads, op.params);
+  }
+
+ private:
+  template <template <class> class Operands>
+  static Operands<TensorRef> of(std::span<at::Tensor> tensors) {
+    std::array<TensorRef, kOperands<Operands>> refs;
+    for (size_t i = 0; i < refs.size(); ++i)
+      refs[i] = TensorRef(tensors[i]);
+    return std::bit_cast<Operands<TensorRef>>(refs);
+  }
+  template <template <class> class Params>
+  static Params<TensorRef> of(std::vector<at::Tensor>& tensors, const std::vector<ParamId>& ids) {
+    static at::Tensor none;
+    std::array<TensorRef, kOperands<Params>> refs;
+    for (size_t i = 0; i < refs.size(); ++i)
+      refs[i] = TensorRef(ids[i] == kNone ? none : tensors[static_cast<size_t>(ids[i])]);
+    return std::bit_cast<Params<TensorRef>>(refs);
+  }
+};
+
+using RunOp = void (*)(const OpCall&);
+/** The function that runs the operation's calls. FERRY_CHECK fails for one that nobody listed. */
+RunOp run_of(const OpDef& def);
+
+namespace ops {
+void run_activation(const OpCall& c);
+void run_add(const OpCall& c);
+void run_attention(const OpCall& c);
+void run_dropout(const OpCall& c);
+void run_dropout_residual(const OpCall& c);
+void run_embedding(const OpCall& c);
+void run_first_rows(const OpCall& c);
+void run_gate(const OpCall& c);
+void run_head_norm(const OpCall& c);
+void run_label_loss(const OpCall& c);
+void run_labelled_rows(const OpCall& c);
+void run_last_rows(const OpCall& c);
+void run_linear(const OpCall& c);
+void run_logits(const OpCall& c);
+void run_norm(const OpCall& c);
+void run_residual_norm(const OpCall& c);
+void run_rms_norm(const OpCall& c);
+void run_rotary(const OpCall& c);
+void run_span_loss(const OpCall& c);
+void run_tanh(const OpCall& c);
+void run_vocabulary_loss(const OpCall& c);
+void run_vocabulary_piece(const OpCall& c);
+}  // namespace ops
+
+}  // namespace ferry

@@ -1,0 +1,51 @@
+#pragma once
+// The logits of a vocabulary in chunks, and the loss: of all words, or of a piece of them.
+#include "models/core/operation.h"
+
+namespace ferry::ops {
+
+struct VocabularyAttributes {
+  float soft_cap = 0;        ///< logits l become cap * tanh(l / cap); 0: they do not
+  int64_t n_table_rows = 0;  ///< of a piece: its words
+  int64_t first_word = 0;    ///< of a piece: the word of its first row
+  VocabularyPiece piece;
+};
+
+/** Of all words in one. */
+template <class T>
+struct VocabularyStates {
+  T lse;
+  static constexpr std::array<std::string_view, 1> kNames = {"lse"};
+};
+
+/** `bias` may be absent. */
+template <class T>
+struct VocabularyParams {
+  T word, bias;
+  static constexpr std::array<std::string_view, 2> kNames = {"word", "bias"};
+};
+
+template <class T>
+struct VocabularyValues {
+  T t;
+  static constexpr std::array<std::string_view, 1> kNames = {"t"};
+};
+
+template <class T>
+struct VocabularyGrads {
+  T t, dt;
+  static constexpr std::array<std::string_view, 2> kNames = {"t", "dt"};
+};
+
+/** `before`: the sum of the pieces before, absent of the first. dt is the sum with this piece's
+ * part; of the last piece it is the gradient. */
+template <class T>
+struct VocabularyPieceGrads {
+  T t, before, dt;
+  static constexpr std::array<std::string_view, 3> kNames = {"t", "before", "dt"};
+};
+
+/** A piece keeps and adds up in values that all pieces share (BlockMemory::logits_state). */
+extern const OpDef kVocabularyLoss, kVocabularyPiece;
+
+}  // namespace ferry::ops
