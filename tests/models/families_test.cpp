@@ -3,9 +3,13 @@
 
 #include "models/family.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +17,7 @@
 #include <string>
 
 #include "models/core/compile.h"
+#include "models/core/describe.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "src/base/error.h"
 
@@ -157,6 +162,22 @@ TEST(Families, AnUnknownScalingOfPositionsIsRefused) {
   EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "rope_scaling.twist"));
   config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
   EXPECT_EQ(refusal(config, HeadKind::causal_lm), "");
+}
+
+/** The page that shows what a layer of each family does. FERRY_RENEW_GOLDEN=1 writes it anew. */
+TEST(Families, ALayerDoesWhatItsPageSays) {
+  for (const Family& family : families()) {
+    const ModelTable model =
+        make_table(reader(small(family.model_type)), {.head = family.heads.front()});
+    const auto layer = std::ranges::find(model.blocks, BlockKind::layer, &BlockTable::kind);
+    ASSERT_NE(layer, model.blocks.end());
+    const std::string page =
+        fmt::format(FERRY_SOURCE_ROOT "/tests/models/layers/{}.txt", family.model_type);
+    if (std::getenv("FERRY_RENEW_GOLDEN")) std::ofstream(page) << describe(*layer);
+    std::ifstream in(page);
+    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    EXPECT_EQ(describe(*layer), text) << page;
+  }
 }
 
 /** The rotary table of the first layer. */
