@@ -4,8 +4,6 @@
 #include <span>
 
 #include "models/ops/operation.h"
-#include "models/ops/rotary/rope_frequencies.h"
-#include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {
 
@@ -47,8 +45,6 @@ struct Rotary {
   float factor = 1;
   bool interleaved = false;
 };
-Rotary rotary_of(const AttentionHeads& heads, const RopeTable& rope, bool interleaved);
-
 /** Rotates in place the queries and keys of qkv (T, (n_heads + 2 n_kv_heads) D), D even;
  * position_ids (T) int32 below 2^20, kLongPosition apart. */
 void rotary_forward(const Rotary& rotary, const at::Tensor& position_ids, at::Tensor& qkv);

@@ -25,6 +25,10 @@ struct RotaryGrads {
   static constexpr std::array<std::string_view, 2> kNames = {"dy", "dx"};
 };
 
+struct Rotary;
+/** As the functions on tensors take them; `rope` outlives it. */
+Rotary rotary_of(const AttentionHeads& heads, const RopeTable& rope, bool interleaved);
+
 /** The attributes as a text. */
 std::string text_of(const AttentionHeads& heads);
 std::string text_of(const RopeTable& rope);
