@@ -3,6 +3,7 @@
 // operands, what it keeps for its backward, what its backward reads and writes, its scratch and its
 // work. The torch half of the folder runs it (models/ops/run.h). Torch-free.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <span>
@@ -43,12 +44,13 @@ Operands<T> named(std::span<const T> list) {
   return std::bit_cast<Operands<T>>(array);
 }
 
-/** The values that an operation of a program reads and writes: those of its forward. */
+/** The values that an operation of a program reads and writes: those of its forward. Allocates
+ * nothing: the work of a pass is asked for at each step. */
 template <template <class> class Forward>
 Forward<ValueId> values_of(const Op& op) {
-  std::vector<ValueId> values = op.in;
-  values.insert(values.end(), op.out.begin(), op.out.end());
-  return named<Forward, ValueId>(values);
+  std::array<ValueId, kOperands<Forward>> values{};
+  std::ranges::copy(op.out, std::ranges::copy(op.in, values.begin()).out);
+  return std::bit_cast<Forward<ValueId>>(values);
 }
 
 template <template <class> class Params>
