@@ -1,7 +1,7 @@
 #pragma once
-// An operation of a block's program. Its folder in models/ops declares it: the names of its
-// operands, what it keeps for its backward, what its backward reads and writes, its scratch and its
-// work. The torch half of the folder runs it (models/ops/run.h). Torch-free.
+// An operation of a block's program. A folder of models/ops declares the operation: names of its
+// operands, tensors that its backward needs, the calls of its backward, scratch and work. The torch
+// half of the folder runs it (models/ops/run.h). Torch-free.
 
 #include <algorithm>
 #include <array>
@@ -12,40 +12,15 @@
 #include <vector>
 
 #include "models/core/block_program.h"
+#include "models/core/operands.h"
 #include "models/core/pass_plan.h"
 
 namespace ferry {
 
-// --- operands: each part of an operation has a struct of them ---
-//
-//   template <class T>
-//   struct LinearGrads {
-//     T dy, dx, sum;
-//     static constexpr std::array<std::string_view, 3> kNames = {"dy", "dx", "sum"};
-//   };
-//
-// T is ValueId in a program, a place in a pass (PassPlan::places), a tensor where the pass runs.
+// --- the operands of an operation of a program ---
 
-template <template <class> class Operands>
-inline constexpr size_t kOperands = Operands<int>::kNames.size();
-
-/** The operands in the order of their names. */
-template <template <class> class Operands>
-std::vector<int> listed(const Operands<int>& operands) {
-  const auto list = std::bit_cast<std::array<int, kOperands<Operands>>>(operands);
-  return {list.begin(), list.end()};
-}
-
-/** And back: `list` has as many as there are names. */
-template <template <class> class Operands, class T>
-Operands<T> named(std::span<const T> list) {
-  std::array<T, kOperands<Operands>> array{};
-  std::copy_n(list.begin(), array.size(), array.begin());
-  return std::bit_cast<Operands<T>>(array);
-}
-
-/** The values that an operation of a program reads and writes: those of its forward. Allocates
- * nothing: the work of a pass is asked for at each step. */
+/** The values that the forward of an operation reads and writes. Allocates nothing, since the work
+ * of a pass is asked for at each step. */
 template <template <class> class Forward>
 Forward<ValueId> values_of(const Op& op) {
   std::array<ValueId, kOperands<Forward>> values{};
@@ -106,7 +81,7 @@ struct OpDef {
   /** The first output may take the memory of the first input. */
   bool in_place = false;
   void (*plan_backward)(BackwardPlanner&, const Op&) = nullptr;
-  /** forward_bytes of any part: what it takes of the scratch; library_bytes. */
+  /** The scratch of a call of any part, as forward_bytes, and library_bytes. */
   ScratchNeed (*scratch)(const OpCase&, Part) = nullptr;
   void (*add_work)(BlockWork&, const OpCase&, const Call&) = nullptr;
   /** False where its calls depend on the length of each sequence; null: they never do. */

@@ -97,6 +97,18 @@ int PassPlanner::temp_like(ValueId value) {
                     .by_column = v.by_column});
 }
 
+int PassPlanner::remake(int op) {
+  const Op& of = program_.op(op);
+  Call again{.op = op, .part = Part::remake, .names = of.def->values};
+  for (const ValueId input : of.in)
+    again.places.push_back(input == kNone ? kNone : data(input));
+  if (of.def->states) again.states = states(op);
+  const int y = temp_like(of.out[0]);
+  again.places.push_back(y);
+  add_call(std::move(again));
+  return y;
+}
+
 int PassPlanner::gradient_like(ValueId value) {
   const int place = temp_like(value);
   pass_.places[static_cast<size_t>(place)].is_gradient = true;

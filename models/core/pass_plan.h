@@ -3,8 +3,6 @@
 // of every tensor that a call touches. Made once for a block by plan_passes(); ProgramBlock
 // (program_block.cpp) runs the calls. Torch-free.
 
-#include <array>
-#include <bit>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "models/core/block_program.h"
+#include "models/core/operands.h"
 
 namespace ferry {
 
@@ -104,15 +103,16 @@ class PassPlanner {
   int data(ValueId value);
   /** The tensors that the operation keeps beside its values (OpDef::states). */
   std::vector<int> states(int op);
+  /** Plans Part::remake of an operation whose forward makes one value, with the forward's operands;
+   * returns the value's place. */
+  int remake(int op);
   /** A new temporary like the value: the value made again, or its gradient. */
   int temp_like(ValueId value);
   int gradient_like(ValueId value);
   /** A call of a part, with its struct of operands. */
   template <template <class> class Operands>
   void call(int op, Part part, const Operands<int>& operands, std::vector<int> states = {}) {
-    constexpr size_t n = Operands<int>::kNames.size();
-    const auto places = std::bit_cast<std::array<int, n>>(operands);
-    add_call({op, part, Operands<int>::kNames, {places.begin(), places.end()}, std::move(states)});
+    add_call({op, part, Operands<int>::kNames, listed<Operands>(operands), std::move(states)});
   }
   const BlockProgram& program() const { return program_; }
 

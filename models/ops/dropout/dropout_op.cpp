@@ -18,14 +18,7 @@ const OpDef kDropout = {
     .values = DropoutValues<int>::kNames,
     .n_inputs = 1,
     .attributes = dropout_attributes,
-    .remake =
-        [](PassPlanner& p, int op) {
-          const auto v = values_of<DropoutValues>(p.program().op(op));
-          DropoutValues<int> places = {.x = p.data(v.x), .y = kNone};
-          places.y = p.temp_like(v.y);
-          p.call(op, Part::remake, places);
-          return places.y;
-        },
+    .remake = [](PassPlanner& p, int op) { return p.remake(op); },
     .in_place = true,
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {

@@ -19,15 +19,7 @@ const OpDef kEmbedding = {
                              with.rows.position_offset, with.rows.word_scale, with.n_table_rows,
                              with.first_word);
         },
-    .remake =
-        [](PassPlanner& p, int op) {
-          const auto v = values_of<EmbeddingValues>(p.program().op(op));
-          EmbeddingValues<int> places = {.words = kNone, .y = kNone};
-          if (v.words != kNone) places.words = p.data(v.words);
-          places.y = p.temp_like(v.y);
-          p.call(op, Part::remake, places);
-          return places.y;
-        },
+    .remake = [](PassPlanner& p, int op) { return p.remake(op); },
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
           const auto v = values_of<EmbeddingValues>(op);

@@ -22,15 +22,7 @@ const OpDef kHeadNorm = {
                {rows_of(y.rows, c.shape), heads.n_heads + heads.n_kv_heads},
                DType::f32}};
     },
-    .remake =
-        [](PassPlanner& p, int op) {
-          const auto v = values_of<HeadNormValues>(p.program().op(op));
-          HeadNormValues<int> places = {.qkv = p.data(v.qkv), .y = kNone};
-          std::vector<int> states = p.states(op);
-          places.y = p.temp_like(v.y);
-          p.call(op, Part::remake, places, std::move(states));
-          return places.y;
-        },
+    .remake = [](PassPlanner& p, int op) { return p.remake(op); },
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
           const auto v = values_of<HeadNormValues>(op);

@@ -26,14 +26,6 @@ std::string norm_attributes(const Op& op) {
   return fmt::format("eps {} dropout {} random {}", with.eps, with.dropout, with.random);
 }
 
-int remake_norm(PassPlanner& p, int op, ValueId z) {
-  NormValues<int> places = {.z = p.data(z), .y = kNone};
-  std::vector<int> states = p.states(op);
-  places.y = p.temp_like(p.program().op(op).out.back());
-  p.call(op, Part::remake, places, std::move(states));
-  return places.y;
-}
-
 }  // namespace
 
 const OpDef kNorm = {
@@ -43,10 +35,7 @@ const OpDef kNorm = {
     .params = LayerNormParams<int>::kNames,
     .attributes = norm_attributes,
     .states = norm_states,
-    .remake =
-        [](PassPlanner& p, int op) {
-          return remake_norm(p, op, values_of<NormValues>(p.program().op(op)).z);
-        },
+    .remake = [](PassPlanner& p, int op) { return p.remake(op); },
     .in_place = true,
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
@@ -75,7 +64,12 @@ const OpDef kResidualNorm = {
     .states = norm_states,
     .remake =
         [](PassPlanner& p, int op) {
-          return remake_norm(p, op, values_of<ResidualNormValues>(p.program().op(op)).z);
+          const auto v = values_of<ResidualNormValues>(p.program().op(op));
+          NormValues<int> places = {.z = p.data(v.z), .y = kNone};
+          std::vector<int> states = p.states(op);
+          places.y = p.temp_like(v.y);
+          p.call(op, Part::remake, places, std::move(states));
+          return places.y;
         },
     .in_place = true,
     .plan_backward =

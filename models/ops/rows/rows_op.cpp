@@ -6,14 +6,6 @@ namespace ferry::ops {
 
 namespace {
 
-int remake_rows(PassPlanner& p, int op) {
-  const auto v = values_of<RowsValues>(p.program().op(op));
-  RowsValues<int> places = {.x = p.data(v.x), .y = kNone};
-  places.y = p.temp_like(v.y);
-  p.call(op, Part::remake, places);
-  return places.y;
-}
-
 void plan_rows_backward(BackwardPlanner& p, const Op& op) {
   const auto v = values_of<RowsValues>(op);
   RowsGrads<int> places = {.dy = p.take_grad(v.y), .dx = kNone};
@@ -40,7 +32,7 @@ constexpr OpDef rows_def(std::string_view name,
   def.name = name;
   def.values = RowsValues<int>::kNames;
   def.n_inputs = 1;
-  def.remake = remake_rows;
+  def.remake = [](PassPlanner& p, int op) { return p.remake(op); };
   def.plan_backward = plan_rows_backward;
   def.scratch = scratch;
   def.add_work = add_rows_work;
