@@ -10,7 +10,7 @@
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"
 #include "src/plan/param_groups.h"
-#include "src/plan/run_plan.h"
+#include "src/service/preset_request.h"
 #include "src/tasks/task.h"
 
 namespace ferry::service {

@@ -10,8 +10,7 @@
 
 #include "src/config/config.h"
 #include "src/config/preset.h"
-#include "src/plan/plan.h"
-#include "src/plan/run_plan.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::service {
 
@@ -50,19 +49,6 @@ struct PresetPlan {
   };
   std::optional<Time> time;  ///< nullopt: the machine's abilities are not known
 };
-
-/** The question that a preset asks of the planner. */
-struct PresetRequest {
-  config::Config settings;
-  PlanMachine machine;
-  ModelTable model;
-  PlanRequest request;
-};
-
-/** The preset on its card with its host memory; without a card on a CPU with the figures in `own`,
- * if any. Throws as plan_preset() does. */
-PresetRequest preset_request(const PresetFacts& facts,
-                             const std::optional<MachineProfile>& own = {});
 
 /** Plans the preset for its card and its host memory; without a card for a CPU with the figures in
  * `own`, if any. Throws Error(usage) for a card that is not known or a preset without a model, and

@@ -17,7 +17,7 @@
 #include "src/files/crc32c.h"
 #include "src/plan/nvme_need.h"
 #include "src/plan/param_groups.h"
-#include "src/service/presets.h"
+#include "src/service/preset_request.h"
 #include "tests/perf/shapes.h"
 
 namespace ferry::service {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "gui/models/plan/plan_types.h"
 #include "src/config/config.h"
+#include "src/service/presets.h"
 
 namespace ferry::service {
 class Planner;

@@ -7,6 +7,5 @@
 #undef slots
 #include "src/plan/cost/rates.h"
 #include "src/service/plan/plan_answer.h"
-#include "src/service/presets.h"
 #pragma pop_macro("slots")
 #endif

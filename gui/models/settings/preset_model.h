@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gui/models/latest_worker.h"
-#include "gui/models/plan/plan_types.h"
+#include "src/service/presets.h"
 
 namespace ferry::gui {
 

@@ -7,15 +7,11 @@
 namespace ferry {
 
 std::vector<std::string> fields_of_first_row(const std::filesystem::path& file) {
-  const std::string kind = file.extension().string();
   DatasetOptions options;
   options.path = file;
-  options.format = kind == ".json"                          ? DatasetFormat::jsonl
-                   : kind == ".parquet"                     ? DatasetFormat::parquet
-                   : kind == ".arrow" || kind == ".feather" ? DatasetFormat::arrow
-                                                            : DatasetFormat::automatic;
+  options.format = format_by_ending(file).value_or(DatasetFormat::automatic);
   std::vector<std::string> fields;
-  if (options.format == DatasetFormat::automatic) return fields;
+  if (!has_objects(options.format)) return fields;
   ObjectRows rows(options);
   JsonRow row;
   if (!rows.next(row)) return fields;

@@ -133,7 +133,7 @@ DatasetFormat format_of(const DatasetOptions& options) {
     return options.format;
   }
   if (is_directory) return DatasetFormat::folder;
-  if (auto format = value_of(kExtensions, options.path.extension().string())) return *format;
+  if (auto format = format_by_ending(options.path)) return *format;
   refuse_unread(options.path);
   throw Error(Fault::usage, "data.read",
               fmt::format("the format of '{}' does not show in its name", options.path.string()),
@@ -267,6 +267,10 @@ int64_t file_bytes(const std::filesystem::path& file) {
     n_bytes += no_file ? 0 : static_cast<int64_t>(size);
   }
   return n_bytes;
+}
+
+std::optional<DatasetFormat> format_by_ending(const std::filesystem::path& file) {
+  return value_of(kExtensions, file.extension().string());
 }
 
 std::optional<DatasetFormat> parse_dataset_format(std::string_view text) {

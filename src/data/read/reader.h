@@ -183,6 +183,8 @@ Dataset read_all(const DatasetReader& reader);
 /** Option values as written in configurations: "auto", "tsv"; "utf8_or_latin1"; ... nullopt for
  * another text. */
 std::optional<DatasetFormat> parse_dataset_format(std::string_view text);
+/** The format that the ending of a file's name tells; nullopt for another ending. */
+std::optional<DatasetFormat> format_by_ending(const std::filesystem::path& file);
 std::optional<TextEncoding> parse_text_encoding(std::string_view text);
 
 }  // namespace ferry

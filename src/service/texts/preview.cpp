@@ -424,23 +424,21 @@ LengthBins bins_of(std::span<const int32_t> lengths) {
   return bins;
 }
 
-/** The least length that this share of all does not exceed. */
-int64_t length_of_share(std::span<const int32_t> lengths, int64_t percent) {
-  if (lengths.empty()) return 0;
-  std::vector<int32_t> sorted(lengths.begin(), lengths.end());
-  const auto at = sorted.begin() + (std::ssize(sorted) * percent + 99) / 100 - 1;
-  std::ranges::nth_element(sorted, at);
-  return *at;
+/** The least length that this share of all does not exceed; of ascending lengths, at least one. */
+int64_t length_of_share(std::span<const int32_t> sorted, int64_t percent) {
+  return sorted[static_cast<size_t>((std::ssize(sorted) * percent + 99) / 100 - 1)];
 }
 
 PreviewNumbers numbers_of(std::span<const int32_t> lengths) {
   PreviewNumbers numbers = {.n_sequences = std::ssize(lengths), .lengths = bins_of(lengths)};
-  for (const int64_t n : lengths) {
+  if (lengths.empty()) return numbers;
+  for (const int64_t n : lengths)
     numbers.n_tokens += n;
-    numbers.n_longest = std::max(numbers.n_longest, n);
-  }
-  numbers.n_tokens_95 = length_of_share(lengths, 95);
-  numbers.n_tokens_99 = length_of_share(lengths, 99);
+  std::vector<int32_t> sorted(lengths.begin(), lengths.end());
+  std::ranges::sort(sorted);
+  numbers.n_tokens_95 = length_of_share(sorted, 95);
+  numbers.n_tokens_99 = length_of_share(sorted, 99);
+  numbers.n_longest = sorted.back();
   return numbers;
 }
 

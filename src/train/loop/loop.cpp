@@ -203,7 +203,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
     saving.after_step(control);  // of the best evaluation there must be a checkpoint
   } while (control.is_paused());
   run.set_phase(runs::Phase::training);
-  const bool pins = session.device().is_cuda() || job.config.text("device") == "simulated";
+  const bool pins = pins_memory(job);
   while (!evaluating.is_last_step() && !control.leaves()) {
     const int64_t step = session.n_steps();
     const auto start = Clock::now();

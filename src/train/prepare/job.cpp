@@ -272,6 +272,10 @@ void close_plan(Job& job) {
   fix_identity(job);
 }
 
+bool pins_memory(const Job& job) {
+  return job.machine.plan.has_gpu || job.config.text("device") == "simulated";
+}
+
 namespace {
 
 /** The bytes that the system of a simulated device lets a run pin. */
@@ -291,8 +295,7 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
     options.simulated = {.mode = SimulatedMode::threads,
                          .poison = true,
                          .pinnable_bytes = simulated_pinnable_bytes()};
-  // Nothing is pinned where the CPU computes.
-  if (options.device == DeviceKind::cuda || config.text("device") == "simulated")
+  if (pins_memory(job))
     options.pinned_bytes_max = config.maybe_integer("pinned_memory").value_or(INT64_MAX);
   options.n_workers =
       static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));

@@ -78,6 +78,10 @@ void take_plan(Job& job, Plan plan);
 /** The plan stays as it is: it fixes the identity of a training. */
 void close_plan(Job& job);
 
+/** Copies need pinned host memory: on a GPU, and where one is simulated. Nothing is pinned where
+ * the CPU computes. */
+bool pins_memory(const Job& job);
+
 /** The engine of a job: memory, device and weights as the plan says; weights not where a
  * checkpoint's come later. The job and the store outlive it. */
 std::unique_ptr<Session> open_session(const Job& job,
