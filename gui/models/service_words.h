@@ -10,8 +10,8 @@ namespace ferry::gui {
 /** Parts between semicolons are taken by themselves, and numbers stand for any number. */
 QString service_words(const QString& said);
 
-/** What an evaluation measures, by its key in metrics.jsonl: "eval_f1_macro" is "f1 macro". Names
- * that are not known stay as they are. */
+/** A metric of an evaluation in words, by the metric's key in metrics.jsonl: "eval_f1_macro" is
+ * "f1 macro". Unknown names stay as they are. */
 QString metric_words(std::string_view key);
 
 }  // namespace ferry::gui

@@ -29,8 +29,9 @@ QString sentence(QString text);
 bool has_letter_from_right(const QString& text);
 /** True where the app's own words run from right to left: Qt's translation of them says so. */
 bool words_run_from_right();
-/** What may run the other way than the words around: a name, a path, an amount with its unit. It
- * keeps its own order inside a sentence. Unchanged where all runs from left to right. */
+/** Marks a text that may run against the words around it (a name, a path, an amount with a unit),
+ * so that its letters keep their order inside a sentence. An app whose words run from left to right
+ * gets a text of such letters unchanged. */
 QString isolated(const QString& text);
 /** The text without the marks of isolated(): for files and other programs. */
 QString without_isolates(QString text);

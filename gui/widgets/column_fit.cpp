@@ -13,7 +13,7 @@ namespace {
 
 /** A cell's text does not touch the next one's. */
 constexpr int kCellGap = 2;
-/** So many characters of a column that gives way are seen. */
+/** The fewest characters that are seen of a column that gives way. */
 constexpr int kCellSeen = 8;
 
 /** Takes `lacking` pixels from the widest columns, from none more than it has above its least
@@ -82,7 +82,7 @@ ColumnFit::ColumnFit(QAbstractItemView* view, QHeaderView* header, const Rule& r
 }
 
 bool ColumnFit::eventFilter(QObject* watched, QEvent* event) {
-  // The page's own resize comes before its layout. The viewport's is the one that counts.
+  // The page is resized before it is laid out, so the viewport's resize counts.
   if (watched == view_->viewport() && event->type() == QEvent::Resize) fit();
   if (watched == view_ && (event->type() == QEvent::FontChange ||
                            event->type() == QEvent::StyleChange || event->type() == QEvent::Show))
@@ -151,7 +151,7 @@ void ColumnFit::fit() {
     const auto at = static_cast<size_t>(column);
     if (header_->isSectionHidden(column)) continue;
     if (is_rest(column)) {
-      // What a division leaves goes to the last ones: the sum is the room, to the pixel.
+      // The last columns get the remainder of the division, so that all fill the room.
       widths[at] = std::max(left / n_rest--, least[at]);
       left -= widths[at];
     }

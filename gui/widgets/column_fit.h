@@ -55,7 +55,7 @@ class ColumnFit : public QObject {
   bool is_rest(int column) const;
   /** Contents are others: columns may become narrower than they were. */
   void fit_anew();
-  /** What the header and the contents need, or what somebody chose; in pixels. */
+  /** The width in pixels that header and contents need, or that somebody chose. */
   int needed_width(int column) const;
 
   QAbstractItemView* view_;

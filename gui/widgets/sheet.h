@@ -1,5 +1,5 @@
 #pragma once
-// What a page of words and fields lies on: a sheet in the middle of the page.
+// A sheet in the middle of a page, on which the page's words and fields lie.
 
 #include <QWidget>
 

@@ -1,5 +1,5 @@
-// A message of the service in the app's words: labels of fields in place of options, "label: value"
-// in place of KEY = VALUE and --flag VALUE, pages in place of commands of a terminal.
+// A message of the service in the app's words. Labels of fields stand in place of options, a label
+// and a value in place of KEY = VALUE and --flag VALUE, pages in place of commands of a terminal.
 
 #include <QCoreApplication>
 #include <QRegularExpression>
@@ -94,7 +94,7 @@ OptionMessage message_of(const QString& what) {
   static const QRegularExpression where(
       QStringLiteral(" \\((--[a-z0-9_-]+|[a-z0-9_]+ from (the app|--[a-z0-9_-]+))\\)"));
   text.remove(where);
-  // Of a whole path that is no help.
+  // A reader of an absolute path needs no such hint.
   if (text.contains(QLatin1String("'/")))
     text.remove(QStringLiteral(" - paths count from the current directory"));
   text = with_pages(text);

@@ -16,7 +16,7 @@ QString group_of(const config::Option& option);
 /** The word for a text that spells the option's special value, such as "no limit" for a maximum
  * time of 0; empty: any other text. */
 QString special_word(const config::Option& option, const QString& text);
-/** That word, or the text where it has none. */
+/** The special word of the text, or the text itself where it has none. */
 QString in_words(const config::Option& option, const QString& text);
 /** "a number of at least 0 and at most 1" */
 QString expected_of(const config::Option& option);
