@@ -86,7 +86,7 @@ std::vector<ModelHere> models_here() {
                          .directory = path_text(found.directory),
                          .family = {},
                          .problem = {}};
-      const auto trouble = trouble_of([&] {
+      const auto trouble = words_of_trouble([&] {
         const HfConfig hf = HfConfig::load(found.directory / "config.json");
         model.family = to_text(hf.model_type);
         const Family& family = family_of(hf.fields());
@@ -94,7 +94,7 @@ std::vector<ModelHere> models_here() {
             make_table(hf.fields(), {.head = head_for(family, QStringLiteral("classification"))})
                 .n_params();
       });
-      if (trouble) model.problem = message_of(*trouble).text;
+      if (trouble) model.problem = *trouble;
       models.push_back(std::move(model));
     }
   return models;
@@ -136,9 +136,9 @@ ModelFacts read_model_facts(const config::Config& config) {
       trouble_of([&] { hf = HfConfig::parse(*known, name); });
   }
   if (!hf) return facts;
-  if (const auto other = trouble_of([&] { take_shape(facts, *hf, config); });
+  if (const auto other = words_of_trouble([&] { take_shape(facts, *hf, config); });
       other && facts.problem.isEmpty())
-    facts.problem = message_of(*other).text;
+    facts.problem = *other;
   return facts;
 }
 

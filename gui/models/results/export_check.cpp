@@ -111,8 +111,9 @@ Written written_in(const fs::path& directory) {
 ExportCheck check_export(const fs::path& model, const fs::path& target) {
   ExportCheck check;
   fs::path directory;
-  if (const auto trouble = trouble_of([&] { directory = config::find_model(model.string()); })) {
-    check.trouble = message_of(*trouble).text;
+  if (const auto trouble =
+          words_of_trouble([&] { directory = config::find_model(model.string()); })) {
+    check.trouble = *trouble;
     return check;
   }
   check.form = read_model_form(path_text(directory));

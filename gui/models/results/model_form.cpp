@@ -52,9 +52,9 @@ void read_config(ModelForm& form, const QString& name_or_path) {
 
 ModelForm read_model_form(const QString& name_or_path) {
   ModelForm form;
-  if (const auto trouble = trouble_of([&] { read_config(form, name_or_path); })) {
+  if (const auto trouble = words_of_trouble([&] { read_config(form, name_or_path); })) {
     form.kind = FormKind::none;
-    form.trouble = message_of(*trouble).text;
+    form.trouble = *trouble;
   }
   return form;
 }

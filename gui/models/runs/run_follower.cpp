@@ -149,7 +149,7 @@ void RunFollower::take_replies() {
 
 void RunFollower::act(RunAction action, const std::function<void()>& work) {
   if (!allowed_.allows(action)) return;
-  if (const auto trouble = trouble_of(work)) emit replied(false, message_of(*trouble).text);
+  if (const auto trouble = words_of_trouble(work)) emit replied(false, *trouble);
   emit changed();  // it waits for an answer now
 }
 

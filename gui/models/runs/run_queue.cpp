@@ -197,7 +197,7 @@ void RunQueue::read_directory() {
         entries.push_back({.id = id, .title = {}, .about = {}, .trouble = {}, .run = {}});
     for (Entry& entry : entries) {
       entry.title = title_in(file_of(entry));
-      try {
+      const auto wrong = words_of_trouble([&] {
         config::Config settings;
         config::read_toml_file(settings, file_of(entry), config::Source::file);
         const QString model = name_in_queue(settings.maybe_text("model_name_or_path").value_or("")),
@@ -205,9 +205,8 @@ void RunQueue::read_directory() {
         entry.about = data.isEmpty()
                           ? model
                           : tr("%1 on %2", "model on data").arg(isolated(model), isolated(data));
-      } catch (const std::exception& wrong) {
-        entry.trouble = message_of(QString::fromUtf8(wrong.what())).text;
-      }
+      });
+      if (wrong) entry.trouble = *wrong;
       if (entry.title.isEmpty()) entry.title = entry.about.isEmpty() ? entry.id : entry.about;
     }
     const bool is_other =
@@ -281,9 +280,9 @@ void RunQueue::start(int row) {
   if (!entry.run.empty()) return;
   entry.trouble.clear();
   config::Config settings;
-  if (const auto trouble = trouble_of(
+  if (const auto trouble = words_of_trouble(
           [&] { config::read_toml_file(settings, file_of(entry), config::Source::file); })) {
-    entry.trouble = message_of(*trouble).text;
+    entry.trouble = *trouble;
     return change(row);
   }
   const QString id = entry.id;

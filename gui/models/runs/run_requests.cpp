@@ -19,7 +19,7 @@ void RunRequests::stop(const fs::path& run) {
 
 void RunRequests::ask(const fs::path& run,
                       const std::function<void(service::RunClient&)>& question) {
-  const auto trouble = trouble_of([&] {
+  const auto trouble = words_of_trouble([&] {
     Client& client = clients_[run];
     if (!client.asks) {
       client.asks = std::make_unique<service::RunClient>(run);
@@ -33,7 +33,7 @@ void RunRequests::ask(const fs::path& run,
   if (const auto found = clients_.find(run);
       found != clients_.end() && (!found->second.asks || found->second.asks->n_waiting() == 0))
     clients_.erase(found);
-  emit replied(run, false, message_of(*trouble).text);
+  emit replied(run, false, *trouble);
 }
 
 void RunRequests::take(const fs::path& run) {

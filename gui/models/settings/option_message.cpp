@@ -143,4 +143,9 @@ OptionMessage message_of(const QString& what) {
   return message;
 }
 
+std::optional<QString> words_of_trouble(const std::function<void()>& work) {
+  const auto trouble = trouble_of(work);
+  return trouble ? std::optional(message_of(*trouble).text) : std::nullopt;
+}
+
 }  // namespace ferry::gui

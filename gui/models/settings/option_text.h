@@ -4,6 +4,8 @@
 
 #include <QString>
 #include <QStringList>
+#include <functional>
+#include <optional>
 
 #include "src/config/options/option.h"
 
@@ -42,5 +44,7 @@ struct OptionMessage {
   QStringList keys;
 };
 OptionMessage message_of(const QString& what);
+/** Does what may fail, as trouble_of() does; what went wrong in the app's words. */
+std::optional<QString> words_of_trouble(const std::function<void()>& work);
 
 }  // namespace ferry::gui

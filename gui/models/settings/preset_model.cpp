@@ -99,7 +99,7 @@ std::vector<PresetModel::Entry> PresetModel::read_all() {
   trouble_of([&] { presets = config::list_presets(); });
   for (const config::Preset& preset : presets) {
     Entry entry = {.preset = preset, .facts = {}, .problem = {}, .lacks = {}, .plan = {}};
-    const auto trouble = trouble_of([&] {
+    const auto trouble = words_of_trouble([&] {
       entry.facts = service::read_preset(preset);
       QStringList lacks;
       for (const std::string& phrase : service::lacks(here, entry.facts->head))
@@ -108,7 +108,7 @@ std::vector<PresetModel::Entry> PresetModel::read_all() {
     });
     if (trouble) {
       entry.facts.reset();
-      entry.problem = message_of(*trouble).text;
+      entry.problem = *trouble;
     }
     entries.push_back(std::move(entry));
   }
@@ -145,8 +145,8 @@ void PresetModel::plan_all() {
           QString line;
           // One that cannot be planned leaves the others their plans.
           if (const auto trouble =
-                  trouble_of([&] { line = plan_line(service::plan_preset(facts)); }))
-            line = tr("No plan: %1").arg(message_of(*trouble).text);
+                  words_of_trouble([&] { line = plan_line(service::plan_preset(facts)); }))
+            line = tr("No plan: %1").arg(*trouble);
           lines << line;
         }
         return lines;

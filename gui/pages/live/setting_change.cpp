@@ -113,11 +113,11 @@ void SettingChange::show_value() {
 void SettingChange::check() {
   QString trouble;
   if (value_->isModified())
-    trouble = trouble_of([&] {
+    trouble = words_of_trouble([&] {
                 config::Config checked = settings_;
                 checked.set(key(), value_->text().trimmed().toStdString(), kHere);
               }).value_or(QString());
-  trouble_->set_error(message_of(trouble).text);
+  trouble_->set_error(trouble);
   value_->setEnabled(is_allowed_);
   keys_->setEnabled(is_allowed_);
   button_->setEnabled(is_allowed_ && trouble.isEmpty() && value_->isModified());

@@ -130,13 +130,13 @@ void NewRunPage::check_training() {
   checking_.ask(
       [config = *settled] {
         Checked checked;
-        const auto trouble = trouble_of([&] {
+        const auto trouble = words_of_trouble([&] {
           service::check_patterns(config);
           service::check_training(config, [&](const std::string& note) {
             checked.notes << message_of(service_words(to_text(note))).text;
           });
         });
-        if (trouble) checked.problem = message_of(*trouble).text;
+        if (trouble) checked.problem = *trouble;
         return checked;
       },
       [this](const Checked& checked, const QString&) {

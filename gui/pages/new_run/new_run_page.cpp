@@ -221,8 +221,8 @@ void NewRunPage::choose_preset(const QString& name) {
 
 void NewRunPage::load_settings(const fs::path& file) {
   config::Config settings;
-  if (const auto trouble = trouble_of([&] { settings = read_settings_file(file); }))
-    return show_message(message_of(*trouble).text);
+  if (const auto trouble = words_of_trouble([&] { settings = read_settings_file(file); }))
+    return show_message(*trouble);
   begin(settings);
   emit shared().navigator.said(tr("Settings of %1").arg(shown_path(file)));
 }
@@ -267,7 +267,7 @@ void NewRunPage::start() {
   is_starting_ = true;
   is_launching_ = true;
   update_start();
-  const auto trouble = trouble_of([&] {
+  const auto trouble = words_of_trouble([&] {
     const std::string& from = config->text("resume_from_checkpoint");
     if (from.empty()) {
       starting_ = shared().launcher.start(*config, shared().settings.runs_directory());

@@ -121,8 +121,8 @@ void RunsPage::clone() {
   if (row < 0) return;
   const fs::path run = shared().runs.path_of(row);
   config::Config settings;
-  if (const auto trouble = trouble_of([&] { settings = settings_of(run); }))
-    return inline_->tell(message_of(*trouble).text);
+  if (const auto trouble = words_of_trouble([&] { settings = settings_of(run); }))
+    return inline_->tell(*trouble);
   emit shared().navigator.new_run_wanted(settings);
 }
 
@@ -191,13 +191,13 @@ void RunsPage::do_beside(std::function<QString()> work, std::function<void(const
   allow_actions();
   work_ = std::jthread([this, work = std::move(work), then = std::move(then)] {
     QString result;
-    const auto trouble = trouble_of([&] { result = work(); });
+    const auto trouble = words_of_trouble([&] { result = work(); });
     QMetaObject::invokeMethod(
         this,
         [this, result, trouble, then] {
           is_busy_ = false;
           if (trouble)
-            inline_->tell(message_of(*trouble).text);
+            inline_->tell(*trouble);
           else
             then(result);
           show_state();

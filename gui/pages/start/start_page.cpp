@@ -516,13 +516,13 @@ std::optional<config::Config> StartPage::settings_now() {
   const bool is_own = takes_own() && !own().empty();
   if (!is_own && !found_.data) return std::nullopt;
   std::optional<config::Config> settings;
-  const auto trouble = trouble_of([&] {
+  const auto trouble = words_of_trouble([&] {
     settings = is_own
                    ? settings_of(offer, own(),
                                  kind_ == StartKind::go_on ? sample_settings(own()) : columns_set())
                    : settings_of(offer, found_.data->path, found_.data->settings);
   });
-  if (trouble) plan_trouble_->show_error(message_of(*trouble).text);
+  if (trouble) plan_trouble_->show_error(*trouble);
   return settings;
 }
 
@@ -596,10 +596,10 @@ void StartPage::start() {
   start_trouble_->clear();
   // A start that fails at once says so before its run's path is known here.
   is_asking_ = true;
-  const auto trouble = trouble_of(
+  const auto trouble = words_of_trouble(
       [&] { started_ = shared().launcher.start(*settings, shared().settings.runs_directory()); });
   is_asking_ = false;
-  if (trouble) start_trouble_->show_error(message_of(*trouble).text);
+  if (trouble) start_trouble_->show_error(*trouble);
   update_start();
 }
 

@@ -3,6 +3,7 @@
 #include <QtWidgets>
 
 #include "gui/models/plan/plan_picture.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -69,7 +70,7 @@ void DriveFields::wish_memory() {
   memory_->setModified(false);
   const QString text = memory_->text().trimmed(), wished = text.isEmpty() ? kAuto : text;
   config::Config trial;
-  const auto trouble = trouble_of([&] {
+  const auto trouble = words_of_trouble([&] {
     trial.set(kMemory.toStdString(), wished.toStdString(),
               {config::Source::command_line, "the memory plan"});
   });

@@ -268,7 +268,7 @@ void PlanView::wish_budget(const Budget& budget, const QString& text) {
   budget.field->setModified(false);
   const QString wished = text.isEmpty() ? QStringLiteral("auto") : text;
   config::Config trial;
-  const auto trouble = trouble_of([&] {
+  const auto trouble = words_of_trouble([&] {
     trial.set(budget.key.toStdString(), wished.toStdString(),
               {config::Source::command_line, "the memory plan"});
   });
@@ -277,7 +277,7 @@ void PlanView::wish_budget(const Budget& budget, const QString& text) {
 }
 
 void PlanView::show_trouble(const std::optional<QString>& words) {
-  field_error_->set_error(words ? message_of(*words).text : QString());
+  field_error_->set_error(words.value_or(QString()));
 }
 
 void PlanView::show_missing(const QString& why) {
