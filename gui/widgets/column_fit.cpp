@@ -52,6 +52,7 @@ ColumnFit::ColumnFit(QAbstractItemView* view, QHeaderView* header, const Rule& r
   header_->setResizeContentsPrecision(kRowsMeasured);
   header_->setMinimumSectionSize(kCellGap * view_->fontMetrics().averageCharWidth());
   header_->setHighlightSections(false);
+  header_->setDefaultAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   view_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   later_.setSingleShot(true);
   later_.setInterval(0);

@@ -162,7 +162,6 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   models_->setAccessibleName(tr("Models that are here"));
   models_->setHorizontalHeaderLabels({tr("Name"), tr("Family"), tr("Found in"), tr("Directory")});
   models_->verticalHeader()->hide();
-  models_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   models_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   models_->setSelectionBehavior(QAbstractItemView::SelectRows);
   models_->setShowGrid(false);

@@ -230,6 +230,7 @@ QWidget* ExportPage::make_about() {
   files_->setObjectName("files");
   files_->setAccessibleName(tr("Files that are written"));
   files_->setHorizontalHeaderLabels({tr("File"), tr("Size")});
+  files_->horizontalHeaderItem(1)->setTextAlignment(kNumberSide);
   files_->verticalHeader()->hide();
   files_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   files_->setSelectionBehavior(QAbstractItemView::SelectRows);

@@ -38,7 +38,6 @@ QTableWidget* table(const char* name, const QString& words, const QStringList& h
   made->setAccessibleName(words);
   made->setHorizontalHeaderLabels(heads);
   made->verticalHeader()->hide();
-  made->horizontalHeader()->setDefaultAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   made->setEditTriggers(QAbstractItemView::NoEditTriggers);
   made->setSelectionBehavior(QAbstractItemView::SelectRows);
   made->setAlternatingRowColors(true);

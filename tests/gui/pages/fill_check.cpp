@@ -31,6 +31,11 @@ QStringList column_faults(const QWidget& root) {
     // A pop-up is a window of its own.
     if (!header || header->count() == 0 || !view->isVisible() || view->window() != root.window())
       continue;
+    const bool is_centred = header->defaultAlignment() & Qt::AlignHCenter;
+    if (is_centred && !header->isHidden() &&
+        !view->model()->headerData(0, Qt::Horizontal, Qt::TextAlignmentRole).isValid())
+      faults << QStringLiteral("header of \"%1\": not above the words of its cells")
+                    .arg(view->objectName());
     constexpr int kWide = 42;  // characters: a wider column could give way
     const int most = kWide * view->fontMetrics().averageCharWidth();
     bool has_wide = false;

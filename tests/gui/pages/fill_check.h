@@ -9,7 +9,8 @@ class QWidget;
 namespace ferry::gui {
 
 /** One line for each visible table or tree under `root` whose columns end before its right edge, or
- * beyond it though they are wider than they must be; empty: none. */
+ * beyond it though they are wider than they must be, or whose header stands in the middle above
+ * cells that begin at the side; empty: none. */
 QStringList column_faults(const QWidget& root);
 
 /** The share of the most frequent colour, 0 to 1: a page without anything on it is one colour. The

@@ -125,3 +125,6 @@ TEST(FillCheck, FindsABandAndWhatIsBeyondTheEdge) {
 
 }  // namespace
 }  // namespace ferry::gui
+  ASSERT_EQ(column_faults(table).size(), 2);
+  EXPECT_TRUE(column_faults(table)[0].contains("header of \"bare\""));
+  table.horizontalHeader()->setDefaultAlignment(Qt::AlignLeading);
