@@ -11,8 +11,8 @@ namespace ferry::gui {
 
 namespace {
 
-/** A cell's text does not touch the next one's. */
-constexpr int kCellGap = 2;
+/** Characters between a cell's text and the next one's, beside what the style leaves. */
+constexpr int kCellGap = 1;
 /** The fewest characters that are seen of a column that gives way. */
 constexpr int kCellSeen = 8;
 
@@ -50,7 +50,7 @@ ColumnFit::ColumnFit(QAbstractItemView* view, QHeaderView* header, const Rule& r
   header_->setStretchLastSection(false);
   header_->setSectionResizeMode(QHeaderView::Interactive);
   header_->setResizeContentsPrecision(kRowsMeasured);
-  header_->setMinimumSectionSize(kCellGap * view_->fontMetrics().averageCharWidth());
+  header_->setMinimumSectionSize(2 * view_->fontMetrics().averageCharWidth());
   header_->setHighlightSections(false);
   header_->setDefaultAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   view_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
@@ -73,7 +73,6 @@ ColumnFit::ColumnFit(QAbstractItemView* view, QHeaderView* header, const Rule& r
     if (!is_rest(column)) {
       if (dragged_.size() <= at) dragged_.resize(at + 1);
       dragged_[at] = width;
-      emit dragged();
     }
     later_.start();
   });
@@ -95,14 +94,23 @@ bool ColumnFit::is_rest(int column) const {
   return column >= rule_.rest && column - rule_.rest < rule_.n_rest;
 }
 
+void ColumnFit::choose_widths(std::vector<int> widths) {
+  dragged_ = std::move(widths);
+  fit_anew();
+}
+
 void ColumnFit::fit_anew() {
   needed_.clear();
   later_.start();
 }
 
+bool ColumnFit::is_chosen(size_t column) const {
+  return column < dragged_.size() && dragged_[column] > 0;
+}
+
 int ColumnFit::needed_width(int column) const {
   const auto at = static_cast<size_t>(column);
-  if (at < dragged_.size() && dragged_[at] > 0) return dragged_[at];
+  if (is_chosen(at)) return dragged_[at];
   const int em = view_->fontMetrics().averageCharWidth();
   const int head = header_->isHidden() ? 0 : header_->sectionSizeHint(column);
   const int contents = std::max(view_->sizeHintForColumn(column), head) + kCellGap * em;
@@ -147,6 +155,20 @@ void ColumnFit::fit() {
   int left = room;
   for (const int width : widths)
     left -= width;
+  if (const int most = n_rest * std::max(rule_.most_rest_chars * em, rest / std::max(n_rest, 1));
+      rule_.most_rest_chars > 0 && left > most) {
+    std::vector<size_t> shared;
+    for (int column = 0; column < n; ++column)
+      if (const auto at = static_cast<size_t>(column);
+          !header_->isSectionHidden(column) && !is_rest(column) && !is_chosen(at))
+        shared.push_back(at);
+    // The rest take what their own share is, too.
+    const int each = (left - most) / (static_cast<int>(shared.size()) + n_rest);
+    for (const size_t at : shared) {
+      widths[at] += each;
+      left -= each;
+    }
+  }
   bool has_changed = false;
   for (int column = 0; column < n; ++column) {
     const auto at = static_cast<size_t>(column);

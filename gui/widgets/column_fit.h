@@ -14,9 +14,9 @@ namespace ferry::gui {
 
 /** Columns that fill the width of their view, whatever its size. Short columns take what their
  * contents need; the named ones share the rest equally. In a narrow view columns that may be spared
- * are hidden, then the widest of the short ones give way, then the view scrolls. Columns are fitted
- * when the viewport gets another size and when contents change. A width that somebody dragged
- * stays. */
+ * are hidden, then the widest of the short ones give way, then the view scrolls. In a very wide
+ * view all columns share what the named ones have no use for. Columns are fitted when the viewport
+ * gets another size and when contents change. A width that somebody dragged stays. */
 class ColumnFit : public QObject {
   Q_OBJECT
 
@@ -28,6 +28,8 @@ class ColumnFit : public QObject {
     int least_chars = 16;  ///< these are no narrower; in characters
     /** Before the view lacks room for so many characters of the rest, the others give way. */
     int whole_chars = 0;
+    /** The rest are no wider, and all columns share what is left then; 0: they have no limit. */
+    int most_rest_chars = 0;
     /** Rows that go, by a search for instance, make no column narrower. */
     bool keeps_widths = false;
     int most_chars = 40;           ///< the others are no wider; in characters
@@ -40,10 +42,11 @@ class ColumnFit : public QObject {
 
   /** At once, instead of in the next turn of the event loop. */
   void fit();
+  /** The widths that somebody chose, by column; 0: nobody did. */
+  const std::vector<int>& chosen_widths() const { return dragged_; }
+  void choose_widths(std::vector<int> widths);
 
  signals:
-  /** Somebody chose the width of a column. */
-  void dragged();
   /** Columns have other widths. */
   void fitted();
 
@@ -53,6 +56,7 @@ class ColumnFit : public QObject {
  private:
   ColumnFit(QAbstractItemView* view, QHeaderView* header, const Rule& rule);
   bool is_rest(int column) const;
+  bool is_chosen(size_t column) const;
   /** Contents are others: columns may become narrower than they were. */
   void fit_anew();
   /** The width in pixels that header and contents need, or that somebody chose. */

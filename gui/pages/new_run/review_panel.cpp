@@ -59,7 +59,7 @@ ReviewPanel::ReviewPanel(SettingsModel& settings, QWidget* parent)
   set_->setUniformRowHeights(true);
   set_->setAlternatingRowColors(true);
   set_->setMinimumHeight(6 * fontMetrics().lineSpacing());
-  new ColumnFit(set_, {.rest = 1});
+  new ColumnFit(set_, {.rest = 1, .most_rest_chars = 90});
   layout->addSpacing(fontMetrics().height() / 2);
   layout->addWidget(heading_label(tr("What is set")));
   layout->addWidget(set_, 1);

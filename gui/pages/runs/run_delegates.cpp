@@ -34,6 +34,16 @@ QColor accent(const QStyleOptionViewItem& option) {
   return option.palette.color(is_selected(option) ? QPalette::HighlightedText : QPalette::Link);
 }
 
+/** The shape of a state is as high as its word's capitals. */
+double shape_side(const QStyleOptionViewItem& option) {
+  return option.fontMetrics.capHeight() * 1.1;
+}
+
+/** The width of the shape and the gap beside it. */
+int shape_room(const QStyleOptionViewItem& option) {
+  return static_cast<int>(std::ceil(shape_side(option))) + option.fontMetrics.averageCharWidth();
+}
+
 void draw_text(QPainter& painter,
                const QStyleOptionViewItem& option,
                const QRect& place,
@@ -70,23 +80,34 @@ void TextDelegate::draw(QPainter& painter,
   draw_text(painter, cell, inside, text, cell.displayAlignment & Qt::AlignHorizontal_Mask, elides_);
 }
 
+QSize StateDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  const QSize text = CellDelegate::sizeHint(option, index);
+  return {text.width() + shape_room(option), text.height()};
+}
+
 void StateDelegate::draw(QPainter& painter,
                          const QStyleOptionViewItem& cell,
                          const QRect& inside,
                          const QString& text,
                          const QModelIndex& index) const {
   const auto group = static_cast<RunGroup>(index.data(RunListModel::group_role).toInt());
-  const double side = cell.fontMetrics.capHeight() * 1.1;
-  const int gap = cell.fontMetrics.averageCharWidth();
+  const double side = shape_side(cell);
   const bool is_mirrored = cell.direction == Qt::RightToLeft;
   const QRectF box(is_mirrored ? inside.right() - side : inside.left(),
                    inside.center().y() - side / 2 + 0.5, side, side);
   painter.setPen(group == RunGroup::running || group == RunGroup::paused ? accent(cell)
                                                                          : text_colour(cell));
   draw_run_shape(painter, box, group);
-  const int taken = static_cast<int>(std::ceil(side)) + gap;
+  const int taken = shape_room(cell);
   draw_text(painter, cell, inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0),
             text);
+}
+
+QSize SparklineDelegate::sizeHint(const QStyleOptionViewItem& option,
+                                  const QModelIndex& index) const {
+  constexpr int kChars = 9;
+  return {kChars * option.fontMetrics.averageCharWidth(),
+          CellDelegate::sizeHint(option, index).height()};
 }
 
 void SparklineDelegate::draw(QPainter& painter,

@@ -51,6 +51,7 @@ class StateDelegate : public CellDelegate {
 
  public:
   using CellDelegate::CellDelegate;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
 
  protected:
   void draw(QPainter& painter,
@@ -66,6 +67,7 @@ class SparklineDelegate : public CellDelegate {
 
  public:
   using CellDelegate::CellDelegate;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
 
  protected:
   void draw(QPainter& painter,

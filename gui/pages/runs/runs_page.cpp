@@ -12,6 +12,7 @@
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/queue_section.h"
 #include "gui/pages/runs/run_delegates.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/icons.h"
 #include "gui/widgets/look.h"
 #include "src/config/config.h"
@@ -90,9 +91,7 @@ RunsPage::RunsPage(Shared& shared, QWidget* parent)
   RunListModel& runs = shared.runs;
   connect(&runs, &RunListModel::searched, this, &RunsPage::show_state);
   connect(&runs, &RunListModel::looked, this, [this] {
-    if (!isVisible()) return;
-    show_state();
-    fit_columns();
+    if (isVisible()) show_state();
   });
   connect(&runs, &RunListModel::rowsInserted, this, &RunsPage::show_state);
   connect(&runs, &RunListModel::rowsRemoved, this, &RunsPage::show_state);
@@ -120,9 +119,18 @@ RunsPage::~RunsPage() = default;
 
 void RunsPage::set_active(bool active) {
   shared().runs.set_active(active);
-  if (!active && has_own_columns_)
-    shared().settings.set_value(kOwnColumns, table_->horizontalHeader()->saveState());
+  if (!active) keep_columns();
   if (active) show_state();
+}
+
+/** What somebody made of the columns: their order and the widths that were dragged. */
+void RunsPage::keep_columns() {
+  const QHeaderView& header = *table_->horizontalHeader();
+  if (header.sectionsMoved()) shared().settings.set_value(kOwnColumns, header.saveState());
+  QVariantList widths;
+  for (const int width : columns_->chosen_widths())
+    widths << width;
+  if (!widths.isEmpty()) shared().settings.set_value(kOwnWidths, widths);
 }
 
 QList<QAction*> RunsPage::page_actions() {
@@ -134,57 +142,6 @@ QList<QAction*> RunsPage::page_actions() {
   if (lines_.isEmpty()) lines_ = {line(), line(), line()};
   return {open_,    lines_[0], pause_,  resume_,   stop_,   extend_, lines_[1], clone_, compare_,
           samples_, try_,      export_, lines_[2], folder_, report_, delete_,   find_};
-}
-
-/** As wide as what is in them, the name as wide as the rest; never narrower than they were, so that
- * nothing jumps as values change. Columns that somebody dragged stay. */
-void RunsPage::fit_columns() {
-  if (has_own_columns_) return;
-  is_fitting_ = true;
-  const QAbstractItemView* const view = table_;
-  QHeaderView& header = *table_->horizontalHeader();
-  const int em = fontMetrics().averageCharWidth();
-  constexpr int kMost = 34, kMostName = 56, kLeast = 12;
-  // In a narrow window these give way to the others, the first one first; Details has them.
-  constexpr int kSpared[] = {RunListModel::speed, RunListModel::curve, RunListModel::time,
-                             RunListModel::started};
-  for (const int column : kSpared)
-    header.setSectionHidden(column, false);
-  int others = 0;
-  for (int column = 0; column < RunListModel::kColumns; ++column) {
-    if (column == RunListModel::name) continue;
-    if (column != RunListModel::curve) {
-      const int drawn = column == RunListModel::state ? 5 * em : 2 * em;  // a shape, margins
-      const int needed =
-          std::max(view->sizeHintForColumn(column), header.sectionSizeHint(column)) + drawn;
-      header.resizeSection(column,
-                           std::max(header.sectionSize(column), std::min(needed, kMost * em)));
-    }
-    others += header.sectionSize(column);
-  }
-  const int whole = std::max(view->sizeHintForColumn(RunListModel::name) + 2 * em,
-                             header.sectionSizeHint(RunListModel::name));
-  const int name = std::min(whole, kMostName * em);
-  const int room = table_->viewport()->width();
-  for (const int column : kSpared) {
-    if (others + name <= room) break;
-    others -= header.sectionSize(column);
-    header.setSectionHidden(column, true);
-  }
-  // Beginnings and ends tell data and models apart, names of runs only as a whole.
-  for (const int column : {RunListModel::data_set, RunListModel::model}) {
-    const int spared =
-        std::clamp(others + whole - room, 0, std::max(0, header.sectionSize(column) - kLeast * em));
-    header.resizeSection(column, header.sectionSize(column) - spared);
-    others -= spared;
-  }
-  header.resizeSection(RunListModel::name, std::max(room - others, name));
-  is_fitting_ = false;
-}
-
-void RunsPage::resizeEvent(QResizeEvent* event) {
-  Page::resizeEvent(event);
-  fit_columns();
 }
 
 std::vector<int> RunsPage::selected() const {

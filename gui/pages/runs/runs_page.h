@@ -21,6 +21,7 @@ class QToolBar;
 
 namespace ferry::gui {
 
+class ColumnFit;
 class InlineBar;
 class QueueSection;
 class RunFilter;
@@ -54,14 +55,13 @@ class RunsPage : public Page {
                         const QString& text,
                         const QList<QAction*>& actions);
 
-  /** The setting that keeps columns that somebody dragged. */
-  static constexpr const char* kOwnColumns = "runs/own_columns";
-  void resizeEvent(QResizeEvent* event) override;
+  /** The settings that keep columns that somebody moved or dragged. */
+  static constexpr const char *kOwnColumns = "runs/own_columns", *kOwnWidths = "runs/own_widths";
 
   void show_state();
   void allow_actions();
   void show_details();
-  void fit_columns();
+  void keep_columns();
   void show_menu(const QPoint& place);
   void copy_rows();
 
@@ -84,6 +84,7 @@ class RunsPage : public Page {
   RunRequests requests_;
   RunFilter* filter_;
   QTableView* table_ = nullptr;
+  ColumnFit* columns_ = nullptr;
   QLineEdit* search_ = nullptr;
   QComboBox* groups_ = nullptr;
   QLabel *count_ = nullptr, *gate_ = nullptr;
@@ -99,7 +100,6 @@ class RunsPage : public Page {
           *show_all_ = nullptr;
   QList<QAction*> lines_;  // of the menu
   bool is_busy_ = false;
-  bool has_own_columns_ = false, is_fitting_ = false;
   std::jthread work_;  // last: it ends before what it tells
 };
 

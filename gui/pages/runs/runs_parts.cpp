@@ -6,6 +6,7 @@
 #include "gui/models/text.h"
 #include "gui/pages/runs/run_delegates.h"
 #include "gui/pages/runs/runs_page.h"
+#include "gui/widgets/column_fit.h"
 #include "gui/widgets/icons.h"
 #include "gui/widgets/look.h"
 
@@ -165,7 +166,6 @@ QWidget* RunsPage::make_table() {
   table_->setTabKeyNavigation(false);
   table_->setWordWrap(false);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);
-  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   table_->setItemDelegate(new TextDelegate(Qt::ElideRight, table_));
   table_->setItemDelegateForColumn(RunListModel::name, new TextDelegate(Qt::ElideMiddle, table_));
   table_->setItemDelegateForColumn(RunListModel::state, new StateDelegate(table_));
@@ -175,18 +175,21 @@ QWidget* RunsPage::make_table() {
   table_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() * 9 / 4);
   QHeaderView* header = table_->horizontalHeader();
-  header->setHighlightSections(false);
   header->setSectionsMovable(true);
-  const int em = fontMetrics().averageCharWidth();
-  header->setMinimumSectionSize(em * 6);
-  const QByteArray columns = shared().settings.value(kOwnColumns).toByteArray();
-  has_own_columns_ = !columns.isEmpty() && header->restoreState(columns);
-  if (!has_own_columns_)
-    for (int column = 0; column < RunListModel::kColumns; ++column)
-      header->resizeSection(column, 11 * em);
-  connect(header, &QHeaderView::sectionResized, this,
-          [this] { has_own_columns_ = has_own_columns_ || !is_fitting_; });
-  connect(header, &QHeaderView::sectionMoved, this, [this] { has_own_columns_ = true; });
+  header->restoreState(shared().settings.value(kOwnColumns).toByteArray());
+  // Details has what a narrow window spares. Names tell runs apart only as a whole.
+  columns_ = new ColumnFit(table_, {.rest = RunListModel::name,
+                                    .whole_chars = 56,
+                                    .most_rest_chars = 72,
+                                    .keeps_widths = true,
+                                    .most_chars = 34,
+                                    .spared = {RunListModel::speed, RunListModel::curve,
+                                               RunListModel::time, RunListModel::started}});
+  std::vector<int> widths;
+  for (const QVariant& width : shared().settings.value(kOwnWidths).toList())
+    widths.push_back(width.toInt());
+  widths.resize(std::min<size_t>(widths.size(), RunListModel::kColumns));
+  columns_->choose_widths(std::move(widths));
   table_->setSortingEnabled(true);
   table_->sortByColumn(RunListModel::started, Qt::DescendingOrder);
   connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this,

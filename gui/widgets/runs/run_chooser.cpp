@@ -60,7 +60,7 @@ RunChooser::RunChooser(
     header.showSection(column);
     header.moveSection(header.visualIndex(column), place++);
   }
-  new ColumnFit(list_, {.rest = RunListModel::name, .keeps_widths = true});
+  new ColumnFit(list_, {.rest = RunListModel::name, .most_rest_chars = 72, .keeps_widths = true});
   empty_ = new TextLabel(tr("Looking for runs…"));
   empty_->setAlignment(Qt::AlignCenter);
   empty_->setForegroundRole(QPalette::PlaceholderText);

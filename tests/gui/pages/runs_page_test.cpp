@@ -135,6 +135,23 @@ TEST_F(Runs, NamesAreWholeInANarrowWindow) {
   EXPECT_TRUE(wait_until([&] { return !table()->isColumnHidden(RunListModel::speed); }));
 }
 
+TEST_F(Runs, ColumnsThatSomebodyDraggedAndMovedAreKept) {
+  make_run(home_.runs() / "a");
+  open();
+  page_->resize(1400, 740);
+  ASSERT_TRUE(wait_until([&] { return table()->model()->rowCount() == 1; }));
+  QCoreApplication::processEvents();
+  table()->setColumnWidth(RunListModel::model, 321);
+  table()->horizontalHeader()->moveSection(RunListModel::started, 1);
+  QCoreApplication::processEvents();
+  page_->set_active(false);
+  page_.reset();
+  open();
+  page_->resize(1500, 740);
+  EXPECT_TRUE(wait_until([&] { return table()->columnWidth(RunListModel::model) == 321; }));
+  EXPECT_EQ(table()->horizontalHeader()->visualIndex(RunListModel::started), 1);
+}
+
 TEST_F(Runs, TheNameTakesTheWidthThatOthersCanSpare) {
   const std::string model = "/models/a-model-with-a-rather-long-name-of-some-maker";
   const QString name = "2026-11-18_2140_smollm2-135m_shakespeare", long_name(180, 'w');

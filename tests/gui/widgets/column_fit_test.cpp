@@ -93,6 +93,19 @@ TEST(ColumnFit, SparesColumnsAndShowsThemAgain) {
   EXPECT_FALSE(spared.table.isColumnHidden(3));
 }
 
+TEST(ColumnFit, AllColumnsShareWhatTheRestHaveNoUseFor) {
+  FittedTable wide(4, {.rest = 1, .most_rest_chars = 40});
+  EXPECT_EQ(wide.faults_at(360), QStringList());
+  const int most = 40 * wide.table.fontMetrics().averageCharWidth(), shorter = wide.width(0);
+  EXPECT_LT(wide.width(1), most);
+  EXPECT_EQ(wide.faults_at(3000), QStringList());
+  const int grown = wide.width(0) - shorter;
+  EXPECT_GT(grown, 400);
+  EXPECT_NEAR(wide.width(1), most + grown, 4);
+  EXPECT_EQ(wide.faults_at(360), QStringList());
+  EXPECT_EQ(wide.width(0), shorter);
+}
+
 TEST(ColumnFit, AColumnThatWasDraggedKeepsItsWidth) {
   QTreeWidget tree;
   tree.setHeaderLabels({"a", "b", "c"});
@@ -107,6 +120,12 @@ TEST(ColumnFit, AColumnThatWasDraggedKeepsItsWidth) {
   QCoreApplication::processEvents();
   EXPECT_EQ(tree.columnWidth(0), 170);
   EXPECT_EQ(column_faults(tree), QStringList());
+  // What was chosen once is chosen again by another table.
+  const std::vector<int> chosen = tree.findChild<ColumnFit*>()->chosen_widths();
+  FittedTable again(3, {.rest = 1});
+  again.table.findChild<ColumnFit*>()->choose_widths(chosen);
+  EXPECT_EQ(again.faults_at(600), QStringList());
+  EXPECT_EQ(again.width(0), 170);
 }
 
 TEST(FillCheck, FindsABandAndWhatIsBeyondTheEdge) {
@@ -115,6 +134,9 @@ TEST(FillCheck, FindsABandAndWhatIsBeyondTheEdge) {
   table.resize(800, 200);
   table.show();
   QCoreApplication::processEvents();
+  ASSERT_EQ(column_faults(table).size(), 2);
+  EXPECT_TRUE(column_faults(table)[0].contains("header of \"bare\""));
+  table.horizontalHeader()->setDefaultAlignment(Qt::AlignLeading);
   ASSERT_EQ(column_faults(table).size(), 1);
   EXPECT_TRUE(column_faults(table)[0].contains("bare"));
   table.setColumnWidth(0, 900);
@@ -125,6 +147,3 @@ TEST(FillCheck, FindsABandAndWhatIsBeyondTheEdge) {
 
 }  // namespace
 }  // namespace ferry::gui
-  ASSERT_EQ(column_faults(table).size(), 2);
-  EXPECT_TRUE(column_faults(table)[0].contains("header of \"bare\""));
-  table.horizontalHeader()->setDefaultAlignment(Qt::AlignLeading);
