@@ -4,6 +4,8 @@
 #include <QSplitter>
 #include <QStyleFactory>
 #include <QStyleOption>
+#include <QTableView>
+#include <QTreeView>
 
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
@@ -11,6 +13,9 @@
 namespace ferry::gui {
 
 namespace {
+
+/** Pixels of a cell's words to its edges. */
+constexpr int kCellMargin = 5;
 
 void draw_edge(QPainter& painter, const QRectF& rect, const QStyleOption& option, double radius) {
   painter.save();
@@ -20,6 +25,10 @@ void draw_edge(QPainter& painter, const QRectF& rect, const QStyleOption& option
   painter.setPen(has_focus ? option.palette.color(QPalette::Link) : AppStyle::edge(option.palette));
   painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
   painter.restore();
+}
+
+bool has_columns(const QWidget* view) {
+  return qobject_cast<const QTableView*>(view) || qobject_cast<const QTreeView*>(view);
 }
 
 bool is_dark(const QPalette& palette) {
@@ -97,6 +106,31 @@ void AppStyle::drawItemText(QPainter* painter,
                             QPalette::ColorRole role) const {
   QProxyStyle::drawItemText(painter, rect, words_flags(painter->layoutDirection(), flags, text),
                             palette, enabled, text, role);
+}
+
+int AppStyle::pixelMetric(PixelMetric metric,
+                          const QStyleOption* option,
+                          const QWidget* widget) const {
+  const int usual = QProxyStyle::pixelMetric(metric, option, widget);
+  // Words of a header begin where those of its cells do, neither of them at the edge.
+  if (metric == PM_HeaderMargin || (metric == PM_FocusFrameHMargin && has_columns(widget)))
+    return std::max(usual, kCellMargin);
+  return usual;
+}
+
+QSize AppStyle::sizeFromContents(ContentsType type,
+                                 const QStyleOption* option,
+                                 const QSize& size,
+                                 const QWidget* widget) const {
+  QSize usual = QProxyStyle::sizeFromContents(type, option, size, widget);
+  if (type == CT_ItemViewItem && has_columns(widget)) usual.rheight() += kCellMargin;
+  const auto* const button =
+      type == CT_ToolButton ? qstyleoption_cast<const QStyleOptionToolButton*>(option) : nullptr;
+  // Fusion draws the arrow over the words.
+  if (button && button->features & QStyleOptionToolButton::HasMenu &&
+      button->toolButtonStyle == Qt::ToolButtonTextOnly)
+    usual.rwidth() += pixelMetric(PM_MenuButtonIndicator, option, widget);
+  return usual;
 }
 
 void AppStyle::polish(QWidget* widget) {

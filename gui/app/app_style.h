@@ -1,5 +1,6 @@
 #pragma once
-// Fusion, with edges that can be seen: on dark grounds it draws fields and boxes without one.
+// Fusion, with edges that can be seen: on dark grounds it draws fields and boxes without one. Cells
+// of tables and buttons with a menu have more room.
 // Where words run from right to left, foreign ones (paths, names, amounts) keep their own order.
 
 #include <QProxyStyle>
@@ -34,6 +35,13 @@ class AppStyle : public QProxyStyle {
                     bool enabled,
                     const QString& text,
                     QPalette::ColorRole role) const override;
+  int pixelMetric(PixelMetric metric,
+                  const QStyleOption* option,
+                  const QWidget* widget) const override;
+  QSize sizeFromContents(ContentsType type,
+                         const QStyleOption* option,
+                         const QSize& size,
+                         const QWidget* widget) const override;
   using QProxyStyle::polish;
   void polish(QWidget* widget) override;
 };

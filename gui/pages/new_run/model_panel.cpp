@@ -35,6 +35,7 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   models_->setObjectName("models_here");
   models_->setAccessibleName(tr("Models on this machine"));
   models_->setHeaderLabels({tr("On this machine"), tr("Family"), tr("Parameters"), tr("Found in")});
+  models_->headerItem()->setTextAlignment(2, kNumberSide);
   models_->setRootIsDecorated(false);
   models_->setUniformRowHeights(true);
   models_->setAlternatingRowColors(true);
@@ -89,7 +90,7 @@ void ModelPanel::show_models(const std::vector<ModelHere>& models) {
   // As high as its rows: what is below a short list belongs to nobody.
   const int rows = std::clamp(static_cast<int>(models.size()), 3, kRowsShown_max);
   models_->setFixedHeight(models_->header()->sizeHint().height() +
-                          rows * (models_->fontMetrics().height() + 4) + 4);
+                          rows * std::max(models_->sizeHintForRow(0), fontMetrics().height()) + 4);
   none_->setVisible(models.empty());
   models_->setVisible(!models.empty());
 }
