@@ -12,7 +12,7 @@ namespace ferry::gui {
 namespace {
 
 struct Colours {
-  QColor window, base, other_base, text, button, link, highlight, highlighted, mid;
+  QColor window, base, other_base, text, button, link, highlight, highlighted, mid, light;
 };
 
 QPalette palette_of(const Colours& c) {
@@ -33,6 +33,7 @@ QPalette palette_of(const Colours& c) {
   p.setColor(QPalette::Highlight, c.highlight);
   p.setColor(QPalette::HighlightedText, c.highlighted);
   p.setColor(QPalette::Mid, c.mid);
+  p.setColor(QPalette::Light, c.light);
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     p.setColor(QPalette::Disabled, role, c.mid);
   return p;
@@ -57,7 +58,8 @@ QPalette light_palette() {
                      .link = {0x0b, 0x57, 0xa8},
                      .highlight = {0x1f, 0x5f, 0xb4},
                      .highlighted = Qt::white,
-                     .mid = {0x5d, 0x65, 0x70}});
+                     .mid = {0x5d, 0x65, 0x70},
+                     .light = Qt::white});
 }
 
 QPalette dark_palette() {
@@ -69,7 +71,8 @@ QPalette dark_palette() {
                      .link = {0x8a, 0xb8, 0xf5},
                      .highlight = {0x2f, 0x6f, 0xc4},
                      .highlighted = Qt::white,
-                     .mid = {0xa0, 0xa7, 0xb1}});
+                     .mid = {0xa0, 0xa7, 0xb1},
+                     .light = {0x4a, 0x50, 0x58}});
 }
 
 void apply_theme(Theme theme) {
