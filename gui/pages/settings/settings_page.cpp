@@ -62,6 +62,20 @@ QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
   return form;
 }
 
+/** Fields of all groups begin at one place. */
+void align_fields(const QWidget& groups) {
+  QList<QWidget*> labels;
+  for (const QFormLayout* form : groups.findChildren<QFormLayout*>())
+    for (int row = 0; row < form->rowCount(); ++row)
+      if (QLayoutItem* label = form->itemAt(row, QFormLayout::LabelRole); label && label->widget())
+        labels << label->widget();
+  int width = 0;
+  for (const QWidget* label : labels)
+    width = std::max(width, label->sizeHint().width());
+  for (QWidget* label : labels)
+    label->setMinimumWidth(width);
+}
+
 /** A line of several widgets. */
 QWidget* row_of(std::initializer_list<QWidget*> widgets, bool stretches_last = false) {
   auto* row = new QWidget;
@@ -112,6 +126,7 @@ SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
   add_look(*column);
   add_hours(*column);
   add_notices(*column);
+  align_fields(*content);
   const int gap = fontMetrics().height();
   column->setSpacing(gap);
   column->setContentsMargins(gap, gap, gap, gap);
@@ -133,12 +148,17 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   browse->setObjectName("browse_runs");
   runs_trouble_ = new Notice;
   runs_trouble_->setObjectName("runs_trouble");
-  runs_trouble_->keep_room();
-  form->addRow(label_for(runs_, tr("&Runs folder")),
-               with_notes(row_of({runs_, browse}),
-                          {note_label(tr("New runs get a folder of their own in it. Runs that are "
-                                         "there already stay where they are.")),
-                           runs_trouble_}));
+  runs_trouble_->keep_room(1);
+  runs_note_ = note_label(
+      tr("New runs get a folder of their own in it. Runs that are there already stay where they "
+         "are."));
+  // One place: the trouble stands in for the note, and nothing below it moves.
+  auto* below = new QWidget;
+  auto* place = new QGridLayout(below);
+  place->setContentsMargins(0, 0, 0, 0);
+  place->addWidget(runs_note_, 0, 0);
+  place->addWidget(runs_trouble_, 0, 0);
+  form->addRow(label_for(runs_, tr("&Runs folder")), with_notes(row_of({runs_, browse}), {below}));
   connect(runs_, &QLineEdit::editingFinished, this, &SettingsPage::take_runs_folder);
   connect(browse, &QPushButton::clicked, this, [this] {
     const QString chosen =
@@ -303,8 +323,7 @@ void SettingsPage::take_runs_folder() {
     return check_runs_folder();
   }
   if (!QDir::isAbsolutePath(typed))
-    return runs_trouble_->show_error(
-        tr("Give the whole path, from / on. The folder is as before."));
+    return show_folder_trouble(tr("Give the whole path, from / on. The folder is as before."));
   if (to_path(typed) != shared().settings.runs_directory())
     shared().settings.set_runs_directory(to_path(typed));
   check_runs_folder();
@@ -313,12 +332,13 @@ void SettingsPage::take_runs_folder() {
 void SettingsPage::check_runs_folder() {
   background_.ask(
       [folder = shared().settings.runs_directory()] { return trouble_of_folder(folder); },
-      [this](const FolderTrouble& found, const QString&) {
-        if (found.text.isEmpty())
-          runs_trouble_->clear();
-        else
-          runs_trouble_->show_error(found.text);
-      });
+      [this](const FolderTrouble& found, const QString&) { show_folder_trouble(found.text); });
+}
+
+/** Empty: there is none. */
+void SettingsPage::show_folder_trouble(const QString& trouble) {
+  runs_note_->setVisible(trouble.isEmpty());
+  runs_trouble_->show_error(trouble);
 }
 
 }  // namespace ferry::gui

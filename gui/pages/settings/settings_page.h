@@ -33,11 +33,13 @@ class SettingsPage : public Page {
   void show_settings();
   void take_runs_folder();
   void check_runs_folder();
+  void show_folder_trouble(const QString& trouble);
   void take_hours();
   void show_hours_text();
 
   QLineEdit *runs_, *presets_;
   Notice* runs_trouble_;
+  QLabel* runs_note_;
   QComboBox *theme_, *language_;
   QLabel *language_note_, *hours_note_;
   QCheckBox *hours_, *yields_, *queue_, *notices_;
