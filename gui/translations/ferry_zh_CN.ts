@@ -4198,6 +4198,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>样本显示语言模型在学习过程中如何续写您选择的开头。
 若要得到样本，请在任务为 causal-lm 的新运行中设置“%1”（sample_prompts）；“%2”（sample_steps）决定频率。</translation>
     </message>
+    <message>
+        <source>What the model wrote as it learned.</source>
+        <translation>模型在学习过程中写出的文本。</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::SettingChange</name>
@@ -4958,6 +4962,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Type a text for the model here.</source>
         <translation>在此输入给模型的文本。</translation>
+    </message>
+    <message>
+        <source>Ask a finished run, a checkpoint or a folder.</source>
+        <translation>向已完成的运行、检查点或模型文件夹提问。</translation>
     </message>
 </context>
 <context>

@@ -63,10 +63,25 @@ QString Notice::text() const {
   return isHidden() ? QString() : text_->text();
 }
 
-QHBoxLayout* heading_with(const QString& title, Notice& notice, double larger) {
+QHBoxLayout* title_with(const QString& title, const QString& purpose, Notice& notice) {
   auto* const row = new QHBoxLayout;
   row->setSpacing(notice.fontMetrics().height());
-  row->addWidget(heading_label(title, larger), 0, Qt::AlignTop);
+  auto* const words = new QVBoxLayout;
+  words->setSpacing(notice.fontMetrics().height() / 4);
+  words->addWidget(heading_label(title, kTitle));
+  words->addWidget(quiet_label(purpose));
+  words->addStretch(1);
+  row->addLayout(words);
+  notice.keep_room();
+  row->addWidget(&notice, 1);
+  return row;
+}
+
+QHBoxLayout* heading_with(const QString& title, Notice& notice) {
+  auto* const row = new QHBoxLayout;
+  row->setSpacing(notice.fontMetrics().height());
+  // The room that is kept lies above the heading, and the part follows it.
+  row->addWidget(heading_label(title), 0, Qt::AlignBottom);
   notice.keep_room();
   row->addWidget(&notice, 1);
   return row;

@@ -45,7 +45,10 @@ class Notice : public QFrame {
   int n_lines_ = 0;  ///< whose room is kept
 };
 
-/** A page's title with the notice beside it, where nothing moves as it comes and goes. */
-QHBoxLayout* heading_with(const QString& title, Notice& notice, double larger = kTitle);
+/** A page's title and what the page is for, with the notice beside them: nothing moves as it comes
+ * and goes. */
+QHBoxLayout* title_with(const QString& title, const QString& purpose, Notice& notice);
+/** The same of a part of a page. */
+QHBoxLayout* heading_with(const QString& title, Notice& notice);
 
 }  // namespace ferry::gui

@@ -64,7 +64,8 @@ SamplesPage::SamplesPage(Shared& shared, QWidget* parent) : Page(shared, parent)
   auto* column = new QVBoxLayout(this);
   message_ = new Notice;
   message_->setObjectName("message");
-  column->addLayout(heading_with(tr("Samples"), *message_));
+  column->addLayout(
+      title_with(tr("Samples"), tr("What the model wrote as it learned."), *message_));
   picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::run);
   column->addWidget(picker_);
 

@@ -159,7 +159,7 @@ QWidget* StartPage::make_plan() {
   column->setContentsMargins(0, 0, 0, 0);
   plan_trouble_ = new Notice;
   plan_trouble_->setObjectName("plan_trouble");
-  column->addLayout(heading_with(tr("2. See that it fits"), *plan_trouble_, kHeading));
+  column->addLayout(heading_with(tr("2. See that it fits"), *plan_trouble_));
   auto* grid = new QGridLayout;
   models_ = new QComboBox;
   models_->setObjectName("field_model");

@@ -45,7 +45,8 @@ TryItPage::TryItPage(Shared& shared, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   model_message_ = new Notice;
   model_message_->setObjectName("model_message");
-  column->addLayout(heading_with(tr("Try a model"), *model_message_));
+  column->addLayout(title_with(
+      tr("Try a model"), tr("Ask a finished run, a checkpoint or a folder."), *model_message_));
   picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::model);
   column->addWidget(picker_);
 
