@@ -2208,10 +2208,6 @@
         <translation>在队列中：队列开启且没有其他运行在训练时，它会启动。</translation>
     </message>
     <message>
-        <source>This machine: %1</source>
-        <translation>本机：%1</translation>
-    </message>
-    <message>
         <source>Load of this machine</source>
         <translation>本机负载</translation>
     </message>
@@ -2270,6 +2266,10 @@
     <message>
         <source>&amp;Stay</source>
         <translation>留下(&amp;S)</translation>
+    </message>
+    <message>
+        <source>This machine: %1</source>
+        <translation>本机：%1</translation>
     </message>
 </context>
 <context>
@@ -2583,6 +2583,10 @@
     <message>
         <source>The run is starting: %1</source>
         <translation>正在启动运行：%1</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>方案</translation>
     </message>
 </context>
 <context>

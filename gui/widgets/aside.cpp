@@ -1,6 +1,7 @@
 #include "gui/widgets/aside.h"
 
 #include <QBoxLayout>
+#include <QStyle>
 #include <QTextBrowser>
 #include <algorithm>
 
@@ -18,6 +19,8 @@ Aside::Aside(QWidget* main, QTextBrowser* words, QWidget* parent)
   layout_->setContentsMargins(0, 0, 0, 0);
   layout_->addWidget(main, 1);
   layout_->addWidget(words);
+  // Below the main part its words begin where the main part's do.
+  words->document()->setDocumentMargin(style()->pixelMetric(QStyle::PM_LayoutLeftMargin));
 }
 
 void Aside::resizeEvent(QResizeEvent* event) {

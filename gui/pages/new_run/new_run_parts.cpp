@@ -326,6 +326,7 @@ void NewRunPage::make_step(Step step) {
     layout->addWidget(preview_place_, 1);
     preview_place_->show();
   } else if (step == memory_step) {
+    layout->addWidget(heading_label(tr("Plan")));
     layout->addWidget(plan_place_, 1);
     plan_place_->show();
   } else if (step == review_step) {

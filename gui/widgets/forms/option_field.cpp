@@ -94,8 +94,8 @@ OptionField::OptionField(SettingsModel& settings,
   }
   if (check_)
     row->addWidget(quiet_label(option().value == "true" ? tr("default on") : tr("default off")));
-  if (!is_wide(option().type)) row->addStretch(1);
   row->addWidget(reset_);
+  if (!is_wide(option().type)) row->addStretch(1);
   auto* const all = new QVBoxLayout(this);
   all->setContentsMargins(0, 0, 0, 0);
   all->setSpacing(2);
