@@ -88,7 +88,7 @@ QString value_text(double value, ValueUnit unit) {
     case ValueUnit::percent:
       return isolated(CurveWords::tr("%1 %").arg(value, 0, 'f', 1));
     case ValueUnit::per_second:
-      return isolated(CurveWords::tr("%1/s").arg(value >= 100 ? QString::number(value, 'f', 0)
+      return isolated(CurveWords::tr("%1/s").arg(value >= 100 ? step_text(value)
                                                               : QString::number(value, 'g', 4)));
     case ValueUnit::milliseconds:
       return isolated(CurveWords::tr("%1 ms").arg(value, 0, 'g', 4));

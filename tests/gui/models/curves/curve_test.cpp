@@ -152,7 +152,8 @@ TEST(Curve, IsToldInWords) {
 TEST(Curve, ValuesAreWrittenByTheirUnit) {
   EXPECT_EQ(value_text(6.1 * (1 << 30), ValueUnit::bytes).toStdString(), "6.10 GiB");
   EXPECT_EQ(value_text(97.24, ValueUnit::percent).toStdString(), "97.2 %");
-  EXPECT_EQ(value_text(8213.4, ValueUnit::per_second).toStdString(), "8213/s");
+  EXPECT_EQ(value_text(8213.4, ValueUnit::per_second), step_text(8213) + "/s")
+      << "grouped as every large number of the app";
   EXPECT_EQ(value_text(kNan, ValueUnit::bytes).toStdString(), "not finite");
   EXPECT_EQ(tick_text(12'000, ValueUnit::number).toStdString(), "12k");
   EXPECT_EQ(tick_text(5e-5, ValueUnit::number).toStdString(), "5e-05");
