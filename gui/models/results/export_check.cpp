@@ -86,8 +86,9 @@ QString loading_lines(const ModelForm& form, const fs::path& target) {
   path.replace('\\', QStringLiteral("\\\\")).replace('"', QStringLiteral("\\\""));
   return QStringLiteral(
              "from transformers import AutoModelFor%1, AutoTokenizer\n"
-             "tokenizer = AutoTokenizer.from_pretrained(\"%2\")\n"
-             "model = AutoModelFor%1.from_pretrained(\"%2\")")
+             "folder = \"%2\"\n"
+             "tokenizer = AutoTokenizer.from_pretrained(folder)\n"
+             "model = AutoModelFor%1.from_pretrained(folder)")
       .arg(QString::fromLatin1(kind), path);
 }
 

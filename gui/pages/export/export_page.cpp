@@ -247,7 +247,7 @@ QWidget* ExportPage::make_about() {
   loading_->setTabChangesFocus(true);
   loading_->setLineWrapMode(QPlainTextEdit::NoWrap);
   show_code(*loading_);
-  loading_->setFixedHeight(QFontMetrics(loading_->font()).lineSpacing() * 5);
+  loading_->setFixedHeight(QFontMetrics(loading_->font()).lineSpacing() * 6);
   column->addWidget(loading_);
   about_->hide();
   return about_;

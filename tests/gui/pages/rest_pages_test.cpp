@@ -242,7 +242,7 @@ TEST_F(Export, TheRealProgramWritesAModel) {
   // A second click writes no second copy, and what is told of loading is of what is there.
   EXPECT_FALSE(go.isEnabled());
   EXPECT_EQ(target.text(), path_text(home / "exported model"));
-  EXPECT_TRUE(part<QPlainTextEdit>(page, "loading").toPlainText().contains("/exported model\")"));
+  EXPECT_TRUE(part<QPlainTextEdit>(page, "loading").toPlainText().contains("/exported model\""));
   QSignalSpy tries(&surroundings.navigator, &Navigator::try_wanted);
   part<QPushButton>(page, "try_button").click();
   EXPECT_EQ(tries.count(), 1);
