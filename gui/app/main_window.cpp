@@ -346,7 +346,7 @@ QStringList MainWindow::left_behind() {
       names << isolated(run_name(run));
     left << tr("%n run(s) stay paused until an app is open again: %1.", nullptr,
                static_cast<int>(names.size()))
-                .arg(names.join(QStringLiteral(", ")));
+                .arg(listed(names));
   }
   if (queue_.is_ours() && settings_.is_queue_on() && queue_.rowCount() > 0)
     left << tr("The queue starts none of its %n run(s).", nullptr, queue_.rowCount());

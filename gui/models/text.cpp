@@ -90,6 +90,18 @@ QString isolated(const QString& text) {
   return kIsolate + text + kIsolateEnd;
 }
 
+namespace {
+
+struct TextWords {
+  Q_DECLARE_TR_FUNCTIONS(TextWords)
+};
+
+}  // namespace
+
+QString listed(const QStringList& words) {
+  return words.join(TextWords::tr(", ", "between the words of a list"));
+}
+
 QString without_isolates(QString text) {
   return text.remove(kIsolate).remove(kIsolateEnd);
 }

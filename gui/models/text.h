@@ -2,6 +2,7 @@
 // Text and paths between the service and Qt.
 
 #include <QString>
+#include <QStringList>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -37,6 +38,9 @@ QString isolated(const QString& text);
 QString without_isolates(QString text);
 /** For people: path_text() that keeps its order inside a sentence. */
 QString shown_path(const std::filesystem::path& path);
+
+/** "a, b, c", as the app's language writes a list. */
+QString listed(const QStringList& words);
 
 /** The side of numbers in a column, in every language: their units stand below each other. */
 inline constexpr Qt::Alignment kNumberSide = Qt::AlignRight | Qt::AlignAbsolute | Qt::AlignVCenter;

@@ -429,6 +429,14 @@
     </message>
 </context>
 <context>
+    <name>TextWords</name>
+    <message>
+        <source>, </source>
+        <comment>between the words of a list</comment>
+        <translation>、</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::ActionBar</name>
     <message>
         <source>&amp;Pause</source>

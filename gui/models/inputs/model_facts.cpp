@@ -39,9 +39,8 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
     if (std::ranges::find(family.heads, kind.head) != family.heads.end())
       facts.tasks << to_text(kind.name);
   if (!facts.tasks.contains(task))
-    facts.task_problem =
-        QCoreApplication::translate("ModelFacts", "A %1 model is trained for: %2.")
-            .arg(isolated(facts.family), isolated(facts.tasks.join(QStringLiteral(", "))));
+    facts.task_problem = QCoreApplication::translate("ModelFacts", "A %1 model is trained for: %2.")
+                             .arg(isolated(facts.family), isolated(listed(facts.tasks)));
   const ModelTable table = make_table(hf.fields(), {.head = head_for(family, task)});
   for (const BlockTable& block : table.blocks)
     facts.n_layers += block.kind == BlockKind::layer;

@@ -67,7 +67,7 @@ QString PlanPicture::text_of(const PlanChange& change) {
     const config::Option* option = config::find_option(key.toStdString()).option;
     settings << QStringLiteral("%1 %2").arg(option ? label_of(*option) : key, value);
   }
-  const QString all = settings.join(QStringLiteral(", "));
+  const QString all = listed(settings);
   // Beside more memory fewer bytes are no gain.
   const bool is_more_memory = std::ranges::any_of(change.settings, [](const auto& setting) {
     return setting.first.endsWith(QStringLiteral("_memory"));
@@ -387,7 +387,7 @@ void PlanPicture::add_summary() {
     QStringList parts;
     for (const BarSegment& segment : bar.segments)
       parts << QStringLiteral("%1 %2").arg(segment.name, segment.text);
-    lines << tr("%1: %2; %3.").arg(bar.name, bar.caption, parts.join(QStringLiteral(", ")));
+    lines << tr("%1: %2; %3.").arg(bar.name, bar.caption, listed(parts));
   }
   for (const Bar& bar : time)
     lines << tr("%1: %2.").arg(bar.name, bar.caption);

@@ -31,7 +31,7 @@ QString settings_text(const ordered_json& settings) {
                  .arg(name,
                       to_text(value.dump(-1, ' ', false, ordered_json::error_handler_t::replace)));
   }
-  return words.join(", ");
+  return listed(words);
 }
 
 std::optional<Sample> parse_sample(const QByteArray& line) {

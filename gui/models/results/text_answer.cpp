@@ -123,11 +123,11 @@ QString TextAnswer::short_text() const {
       words << labelled(TextAnswerWords::tr("%1: %2").arg(
                             text.mid(mark.begin, mark.end - mark.begin), mark.label),
                         mark.score);
-    return words.isEmpty() ? TextAnswerWords::tr("no entities") : words.join(", ");
+    return words.isEmpty() ? TextAnswerWords::tr("no entities") : listed(words);
   }
   for (const Score& score : scores)
     if (score.is_chosen) words << labelled(score.label, score.share);
-  return words.isEmpty() ? TextAnswerWords::tr("no label is likely") : words.join(", ");
+  return words.isEmpty() ? TextAnswerWords::tr("no label is likely") : listed(words);
 }
 
 QString TextAnswer::plain_text() const {

@@ -104,7 +104,7 @@ std::vector<PresetModel::Entry> PresetModel::read_all() {
       QStringList lacks;
       for (const std::string& phrase : service::lacks(here, entry.facts->head))
         lacks << to_text(phrase);
-      if (!lacks.isEmpty()) entry.lacks = tr("here: %1").arg(lacks.join(QStringLiteral(", ")));
+      if (!lacks.isEmpty()) entry.lacks = tr("here: %1").arg(listed(lacks));
     });
     if (trouble) {
       entry.facts.reset();

@@ -267,7 +267,7 @@ void ExportPage::show_about() {
       form.labels.isEmpty()
           ? tr("A %1 model that %2.").arg(isolated(form.family), kind)
           : tr("A %1 model that %2: %3.")
-                .arg(isolated(form.family), kind, isolated(form.labels.mid(0, 12).join(", "))));
+                .arg(isolated(form.family), kind, isolated(listed(form.labels.mid(0, 12)))));
   files_->setRowCount(static_cast<int>(check_->files.size()));
   for (int row = 0; row < files_->rowCount(); ++row) {
     const auto& [name, n_bytes] = check_->files[static_cast<size_t>(row)];

@@ -99,7 +99,7 @@ void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
   facts_->setText(facts_text(facts));
   QString trains;
   if (!facts.tasks.isEmpty())
-    trains = tr("It is trained for: %1.").arg(isolated(facts.tasks.join(QStringLiteral(", "))));
+    trains = tr("It is trained for: %1.").arg(isolated(listed(facts.tasks)));
   if (!facts.directory.isEmpty())
     trains += ' ' + tr("It lies in %1.").arg(isolated(facts.directory));
   trains_->setText(trains.trimmed());

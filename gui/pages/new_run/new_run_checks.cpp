@@ -197,8 +197,7 @@ void NewRunPage::update_start() {
       [this](const SettingsModel::Problem& problem) { return !settings_.is_missing(problem.key); });
   QString words;
   if (!links.isEmpty())
-    words =
-        (is_wrong ? tr("⚠ To fix: %1") : tr("○ To do: %1")).arg(links.join(QStringLiteral(", ")));
+    words = (is_wrong ? tr("⚠ To fix: %1") : tr("○ To do: %1")).arg(listed(links));
   else if (const QString doing = shared().launcher.doing(starting_);
            is_starting_ && !doing.isEmpty())
     words = tr("The run is starting: %1").arg(doing);

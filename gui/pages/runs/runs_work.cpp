@@ -56,7 +56,7 @@ QString names_of(const std::vector<fs::path>& runs) {
   QStringList names;
   for (size_t i = 0; i < std::min(runs.size(), kNamesMax); ++i)
     names << isolated(run_name(runs[i]));
-  const QString named = names.join(QStringLiteral(", "));
+  const QString named = listed(names);
   if (runs.size() <= kNamesMax) return named;
   return RunsPage::tr("%1 and %n more", "names of runs", static_cast<int>(runs.size() - kNamesMax))
       .arg(named);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/models/text.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {
@@ -84,8 +85,7 @@ void StackedBars::set_bars(const QString& name, std::vector<Bar> bars) {
     QStringList parts;
     for (const BarSegment& segment : bar.segments)
       parts << QStringLiteral("%1 %2").arg(segment.name, segment.text);
-    lines << QStringLiteral("%1: %2 (%3)")
-                 .arg(bar.name, bar.caption, parts.join(QStringLiteral(", ")));
+    lines << QStringLiteral("%1: %2 (%3)").arg(bar.name, bar.caption, listed(parts));
   }
   setAccessibleDescription(lines.join(QStringLiteral("; ")));
   if (!is_same_shape) updateGeometry();
