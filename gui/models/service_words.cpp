@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/said_form.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -181,29 +182,14 @@ constexpr const char* kWithNames[] = {
 /** The translation of a line that has one of these forms; nullopt for any other line. */
 std::optional<QString> translated_form(const QString& said) {
   static const auto forms = [] {
-    std::vector<std::pair<const char*, QRegularExpression>> all;
+    std::vector<std::pair<const char*, SaidForm>> all;
     for (const char* form : kWithNames)
-      all.emplace_back(form, QRegularExpression(QRegularExpression::anchoredPattern(
-                                 QRegularExpression::escape(QString::fromLatin1(form))
-                                     .replace(QRegularExpression(QStringLiteral("\\\\%\\d")),
-                                              QStringLiteral("(.+?)")))));
+      all.emplace_back(form, SaidForm(form));
     return all;
   }();
-  for (const auto& [form, pattern] : forms) {
-    const QRegularExpressionMatch match = pattern.match(said);
-    if (!match.hasMatch()) continue;
-    // At once: a name may have "%2" in it.
-    const QString words = QCoreApplication::translate("service", form);
-    QString text;
-    for (qsizetype at = 0; at < words.size(); ++at) {
-      const bool is_place = words[at] == '%' && at + 1 < words.size() && words[at + 1].isDigit();
-      if (is_place)
-        text += isolated(match.captured(words[++at].digitValue()));
-      else
-        text += words[at];
-    }
-    return text;
-  }
+  for (const auto& [form, pattern] : forms)
+    if (const auto parts = pattern.parts_of(said))
+      return filled(QCoreApplication::translate("service", form), *parts);
   return std::nullopt;
 }
 
@@ -233,7 +219,7 @@ QString service_words(const QString& said) {
   QStringList parts = said.split(between);
   for (QString& part : parts)
     part = translated_part(part);
-  return parts.join(between);
+  return parts.join(QCoreApplication::translate("service", "; "));
 }
 
 QString metric_words(std::string_view key) {

@@ -161,6 +161,143 @@
     </message>
 </context>
 <context>
+    <name>RefusalTexts</name>
+    <message>
+        <source>weights</source>
+        <translation>权重</translation>
+    </message>
+    <message>
+        <source>gradients</source>
+        <translation>梯度</translation>
+    </message>
+    <message>
+        <source>optimizer states</source>
+        <translation>优化器状态</translation>
+    </message>
+    <message>
+        <source>activations</source>
+        <translation>激活值</translation>
+    </message>
+    <message>
+        <source>slots</source>
+        <translation>槽位</translation>
+    </message>
+    <message>
+        <source>scratch</source>
+        <translation>临时空间</translation>
+    </message>
+    <message>
+        <source>cache of samples</source>
+        <translation>采样缓存</translation>
+    </message>
+    <message>
+        <source>transfers and tokens</source>
+        <translation>传输与词元</translation>
+    </message>
+    <message>
+        <source>%1 in memory, %2</source>
+        <translation>内存中的%1，%2</translation>
+    </message>
+    <message>
+        <source>%1 on the GPU, %2</source>
+        <translation>GPU 上的%1，%2</translation>
+    </message>
+    <message>
+        <source>%1 on the host, %2</source>
+        <translation>主机上的%1，%2</translation>
+    </message>
+    <message>
+        <source>%1 on the drive, %2</source>
+        <translation>硬盘上的%1，%2</translation>
+    </message>
+    <message>
+        <source>%1, and %2 on the drive (%3 may be taken)</source>
+        <translation>%1，以及硬盘上的 %2（可占用 %3）</translation>
+    </message>
+    <message>
+        <source>%1, and %2 on the drive</source>
+        <translation>%1，以及硬盘上的 %2</translation>
+    </message>
+    <message>
+        <source>%1 of GPU memory (%2 are left beside the driver&apos;s context) and %3 of host memory (%4 are left beside LibTorch)</source>
+        <translation>%1 显存（除驱动上下文外还剩 %2）和 %3 主机内存（除 LibTorch 外还剩 %4）</translation>
+    </message>
+    <message>
+        <source>%1 of memory (%2 are left beside LibTorch)</source>
+        <translation>%1 内存（除 LibTorch 外还剩 %2）</translation>
+    </message>
+    <message>
+        <source>It needs %1; largest: %2</source>
+        <translation>需要 %1；最大的部分：%2</translation>
+    </message>
+    <message>
+        <source>%1 texts of %2 tokens in at most %3 micro-batches are more than any machine holds</source>
+        <translation>%1 条各 %2 个词元的文本，最多分成 %3 个微批，任何机器都放不下</translation>
+    </message>
+    <message>
+        <source>%1 texts of %2 tokens in micro-batches of %3 are more than any machine holds</source>
+        <translation>%1 条各 %2 个词元的文本，每个微批 %3 条，任何机器都放不下</translation>
+    </message>
+    <message>
+        <source>%1 of GPU memory hold no more than the driver&apos;s context (%2) and LibTorch&apos;s kernels (%3)</source>
+        <translation>%1 显存只够放驱动上下文（%2）和 LibTorch 的计算内核（%3）</translation>
+    </message>
+    <message>
+        <source>%1 and %2</source>
+        <comment>amounts</comment>
+        <translation>%1和%2</translation>
+    </message>
+    <message>
+        <source>with %1 (a directory on an SSD, %2 free)</source>
+        <translation>设置%1（SSD 上的目录，需要空闲 %2）</translation>
+    </message>
+    <message>
+        <source>with at least %1</source>
+        <translation>至少%1</translation>
+    </message>
+    <message>
+        <source>with %1 and at least %2</source>
+        <translation>设置%1，并且至少%2</translation>
+    </message>
+    <message>
+        <source>without %1 and with %2</source>
+        <translation>取消%1并设置%2</translation>
+    </message>
+    <message>
+        <source>without %1</source>
+        <translation>取消%1</translation>
+    </message>
+    <message>
+        <source>with %1</source>
+        <translation>设置%1</translation>
+    </message>
+    <message>
+        <source>%1, or %2</source>
+        <comment>ways</comment>
+        <translation>%1；或者%2</translation>
+    </message>
+    <message>
+        <source>Take a smaller model</source>
+        <translation>请换用更小的模型</translation>
+    </message>
+    <message>
+        <source>Close what else is on the GPU, or use the processor: %1</source>
+        <translation>关闭 GPU 上的其他程序，或使用处理器：%1</translation>
+    </message>
+    <message>
+        <source>It would fit %1, more than this machine can give; take a smaller model</source>
+        <translation>以下条件下才放得下：%1，但超出本机所能提供的；请换用更小的模型</translation>
+    </message>
+    <message>
+        <source>It fits %1; else only %2, more than this machine can give</source>
+        <translation>以下条件下放得下：%1；否则只有：%2，但超出本机所能提供的</translation>
+    </message>
+    <message>
+        <source>It fits %1</source>
+        <translation>以下条件下放得下：%1</translation>
+    </message>
+</context>
+<context>
     <name>RunDetails</name>
     <message>
         <source>Problem</source>
@@ -399,6 +536,11 @@
     <message>
         <source>%1. The time to finish is shown after the first steps.</source>
         <translation>%1。完成前几步后会显示所需时间。</translation>
+    </message>
+    <message>
+        <source>%1. %2.</source>
+        <comment>why and help</comment>
+        <translation>%1。%2。</translation>
     </message>
 </context>
 <context>
@@ -6504,6 +6646,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>groups such as &apos;classifier.*:lr=1e-4,decay=0&apos;, separated by ;</source>
         <translation>分组，例如 &apos;classifier.*:lr=1e-4,decay=0&apos;，用 ; 分隔</translation>
+    </message>
+    <message>
+        <source>; </source>
+        <translation>；</translation>
     </message>
 </context>
 </TS>

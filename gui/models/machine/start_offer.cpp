@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gui/models/plan/refusal_words.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
@@ -214,7 +215,8 @@ PlanWords words_of(const service::PlanAnswer& answer) {
   const bool has_gpu = answer.request.has_gpu;
   if (answer.refusal) {
     words.verdict = StartWords::tr("It does not fit this machine.");
-    words.help = message_of(to_text(answer.refusal->what())).text;
+    const RefusalWords said = words_of_refusal(to_text(answer.refusal->what()));
+    words.help = StartWords::tr("%1. %2.", "why and help").arg(said.why, said.help);
     return words;
   }
   if (!answer.disk.fits()) {

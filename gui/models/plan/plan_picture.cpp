@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/models/plan/refusal_words.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/service_words.h"
 #include "gui/models/settings/option_text.h"
@@ -335,12 +336,9 @@ void PlanPicture::add_verdict(const PlanOutcome& outcome) {
       break;
   }
   if (answer.refusal) {
-    // "[plan] the model does not fit: it needs ... - it fits with ..."
-    const QString words = to_text(answer.refusal->what()).section(QStringLiteral("] "), 1);
-    why = words.section(QStringLiteral(" - "), 0, 0);
-    help = message_of(words.section(QStringLiteral(" - "), 1)).text;
-    const QString known = QStringLiteral("the model does not fit: ");
-    if (why.startsWith(known)) why = why.mid(known.size());
+    RefusalWords words = words_of_refusal(to_text(answer.refusal->what()));
+    why = std::move(words.why);
+    help = std::move(words.help);
   } else if (!answer.disk.fits()) {
     why = tr("The disk has %1 free and the run writes %2.")
               .arg(gib(static_cast<double>(*answer.disk.free_bytes)),
