@@ -48,10 +48,17 @@ void fill(QGridLayout& grid, const std::vector<std::pair<QString, QString>>& row
     grid.setRowStretch(row, 0);
   int row = 0;
   for (const auto& [name, value] : rows) {
+  // Letters of another script are higher: names and the first lines of values stand on one line.
+  int line = 0;
+  for (const auto& [name, value] : rows)
+    line =
+        std::max({line, TextLabel(name).sizeHint().height(), TextLabel(value).sizeHint().height()});
     auto* left = new TextLabel(name);
     left->setForegroundRole(QPalette::PlaceholderText);
+    left->setMinimumHeight(line);
     QLabel* right = wrapped_words(value);
     right->setAccessibleName(QStringLiteral("%1: %2").arg(name, value));
+    right->setMinimumHeight(line);
     grid.addWidget(left, row, 0, Qt::AlignTop);
     grid.addWidget(right, row++, 1);
   }
