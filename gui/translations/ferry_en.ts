@@ -242,5 +242,19 @@
             <numerusform>%n found</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>The model says which of its %n label(s) suit the text: %1. How sure it is of each appears here.</source>
+        <translation>
+            <numerusform>The model says whether its %n label suits the text: %1. How sure it is appears here.</numerusform>
+            <numerusform>The model says which of its %n labels suit the text: %1. How sure it is of each appears here.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>The model chooses one of its %n label(s): %1. How sure it is of each appears here.</source>
+        <translation>
+            <numerusform>The model knows %n label: %1. How sure it is appears here.</numerusform>
+            <numerusform>The model chooses one of its %n labels: %1. How sure it is of each appears here.</numerusform>
+        </translation>
+    </message>
 </context>
 </TS>

@@ -5121,6 +5121,46 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>Ask a finished run, a checkpoint or a folder.</source>
         <translation>向已完成的运行、检查点或模型文件夹提问。</translation>
     </message>
+    <message>
+        <source>The model&apos;s answers appear here.</source>
+        <translation>模型的回答显示在这里。</translation>
+    </message>
+    <message>
+        <source>The model answers with a number.</source>
+        <translation>模型以一个数值作答。</translation>
+    </message>
+    <message numerus="yes">
+        <source>The model says which of its %n label(s) suit the text: %1. How sure it is of each appears here.</source>
+        <translation>
+            <numerusform>模型在 %n 个标签中指出适合文本的标签：%1。各标签的置信度显示在这里。</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>The model chooses one of its %n label(s): %1. How sure it is of each appears here.</source>
+        <translation>
+            <numerusform>模型在 %n 个标签中选择一个：%1。各标签的置信度显示在这里。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>The model marks words of the text: %1. The marked text appears here.</source>
+        <translation>模型标注文本中的词：%1。标注后的文本显示在这里。</translation>
+    </message>
+    <message>
+        <source>The model looks for the answer in the text, and marks it here.</source>
+        <translation>模型在文本中寻找答案，并在这里标出。</translation>
+    </message>
+    <message>
+        <source>The text appears here as the model writes it. Esc stops it.</source>
+        <translation>模型写出的文本会逐步显示在这里。按 Esc 键停止。</translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation>回答</translation>
+    </message>
+    <message>
+        <source>What you ask is listed here with its answer. Choose an entry to see it again.</source>
+        <translation>您的提问和回答会列在这里。选择一项即可再次查看。</translation>
+    </message>
 </context>
 <context>
     <name>options</name>

@@ -18,7 +18,7 @@ NAMES = set("""
     Ferry ferry GPU CPU NVIDIA CUDA Turing NVMe SSD PCIe BIOS WSL Windows memlock Linux GNU Apache Python LibTorch QCustomPlot TensorBoard Chrome chrome tracing Perfetto
     Hugging Face Hub BBC News BERT BEiT BMTrain ULMFiT Transformer transformers Trainer cgroup Adam AdamW beta epsilon Top-k Top-p top-k top-p F1
     CSV TSV JSON TOML PNG SVG UTF Latin Arrow Parquet safetensors ORGANISATION NAME CONFIG SPLIT REVISION FERRY TBW
-    B M G TB TiB GiB MiB KiB GB MB KB Wh W h min ms s
+    B M G TB TiB GiB MiB KiB GB MB KB Wh W h min ms s Esc
     """.split())
 # What users type or what stands in files: only in sentences, where the option table does not have it.
 TYPED = set("""

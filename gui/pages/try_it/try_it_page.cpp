@@ -117,7 +117,7 @@ void TryItPage::take_form(const ModelForm& form) {
   const bool is_same_kind = form.kind == form_.kind && form.takes_pairs == form_.takes_pairs;
   form_ = form;
   if (!is_same_kind) {
-    summary_->clear();
+    summary_->hide();
     result_->setCurrentWidget(nothing_);
   }
   if (form_.trouble.isEmpty())
@@ -146,10 +146,42 @@ void TryItPage::show_form() {
   second_->setAccessibleName(second_label_->text().remove('&'));
   first_->setPlaceholderText(picker_->model().empty() ? tr("Choose a run or a model above.")
                                                       : tr("Type a text for the model here."));
+  nothing_->setText(about_answer());
   second_box_->setVisible(form_.takes_pairs);
   generation_box_->setVisible(form_.kind == FormKind::generation);
   ask_button_->setText(form_.kind == FormKind::generation ? tr("Co&ntinue") : tr("As&k"));
   update_ask();
+}
+
+/** What the model of the form answers: it stands where the answer will. */
+QString TryItPage::about_answer() const {
+  if (picker_->model().empty()) return tr("The model's answers appear here.");
+  if (!form_.trouble.isEmpty()) return {};
+  const auto n_labels = static_cast<int>(form_.labels.size());
+  constexpr int kLabelsShown = 40;
+  const QString labels = isolated(listed(form_.labels.mid(0, kLabelsShown))) +
+                         (n_labels > kLabelsShown ? QStringLiteral("…") : QString());
+  switch (form_.kind) {
+    case FormKind::classification:
+      if (form_.is_regression) return tr("The model answers with a number.");
+      return (form_.is_multi_label
+                  ? tr("The model says which of its %n label(s) suit the text: %1. "
+                       "How sure it is of each appears here.",
+                       nullptr, n_labels)
+                  : tr("The model chooses one of its %n label(s): %1. "
+                       "How sure it is of each appears here.",
+                       nullptr, n_labels))
+          .arg(labels);
+    case FormKind::tokens:
+      return tr("The model marks words of the text: %1. The marked text appears here.").arg(labels);
+    case FormKind::question:
+      return tr("The model looks for the answer in the text, and marks it here.");
+    case FormKind::generation:
+      return tr("The text appears here as the model writes it. Esc stops it.");
+    case FormKind::none:
+      break;
+  }
+  return tr("The answer appears here.");
 }
 
 // --- A question --------------------------------------------------------------------------------
@@ -366,6 +398,8 @@ void TryItPage::keep(Try shown) {
     history_list_->setCurrentRow(0);
     if (history_list_->count() > kHistoryMax) delete history_list_->takeItem(kHistoryMax);
   }
+  no_history_->hide();
+  history_list_->show();
   history_.insert(history_.begin(), std::move(shown));
   if (std::ssize(history_) > kHistoryMax) history_.pop_back();
 }

@@ -67,6 +67,7 @@ class TryItPage : public Page {
   void read_form();
   void take_form(const ModelForm& form);
   void show_form();
+  QString about_answer() const;
   QStringList predict_words() const;
   QStringList generate_words() const;
   /** Why what stands in the form cannot be asked; empty: it can. */
@@ -87,7 +88,7 @@ class TryItPage : public Page {
   RunPicker* picker_;
   Notice *model_message_, *message_;
   QWidget *form_box_, *second_box_, *generation_box_;
-  QLabel *first_label_, *second_label_, *told_, *summary_;
+  QLabel *first_label_, *second_label_, *told_, *summary_, *nothing_, *no_history_;
   QPlainTextEdit *first_, *second_;
   QSpinBox *length_, *top_k_, *seed_;
   QDoubleSpinBox *temperature_, *top_p_;
@@ -97,7 +98,6 @@ class TryItPage : public Page {
   QStackedWidget* result_;
   QTableWidget* scores_;
   QTextEdit* marked_;
-  QWidget* nothing_;
   QListWidget* history_list_;
   QAction *ask_action_, *copy_action_, *again_action_;
 

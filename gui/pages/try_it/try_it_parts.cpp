@@ -39,6 +39,16 @@ QPlainTextEdit* make_text(const char* name, int n_lines) {
   return text;
 }
 
+/** Says what will stand in its place. */
+QLabel* framed_note() {
+  QLabel* note = note_label();
+  note->setFrameShape(QFrame::StyledPanel);
+  note->setBackgroundRole(QPalette::Base);
+  note->setAutoFillBackground(true);
+  note->setMargin(note->fontMetrics().averageCharWidth());
+  return note;
+}
+
 }  // namespace
 
 QWidget* TryItPage::make_form() {
@@ -149,15 +159,17 @@ QWidget* TryItPage::make_result() {
   message_ = new Notice;
   message_->setObjectName("message");
   column->addWidget(message_);
+  column->addWidget(new TextLabel(tr("Answer")));
   summary_ = heading_label({}, 1.2);
   summary_->setObjectName("summary");
   summary_->setTextFormat(Qt::PlainText);
   summary_->setWordWrap(true);
+  summary_->hide();
   column->addWidget(summary_);
   result_ = new QStackedWidget;
 
-  nothing_ = note_label(tr("The answer appears here."));
-  static_cast<QLabel*>(nothing_)->setAlignment(Qt::AlignTop | Qt::AlignLeading);
+  nothing_ = framed_note();
+  nothing_->setObjectName("no_answer");
   scores_ = new QTableWidget(0, 2);
   scores_->setObjectName("scores");
   scores_->setAccessibleName(tr("Classes and how sure the model is of each"));
@@ -174,7 +186,7 @@ QWidget* TryItPage::make_result() {
   marked_->setAccessibleName(tr("The answer in its text"));
   marked_->setReadOnly(true);
   marked_->setTabChangesFocus(true);
-  for (QWidget* one : {nothing_, static_cast<QWidget*>(scores_), static_cast<QWidget*>(marked_)})
+  for (QWidget* one : std::initializer_list<QWidget*>{nothing_, scores_, marked_})
     result_->addWidget(one);
   column->addWidget(result_, 1);
   return box;
@@ -192,6 +204,11 @@ QWidget* TryItPage::make_history() {
   history_list_->setTextElideMode(Qt::ElideRight);
   history_list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   label->setBuddy(history_list_);
+  no_history_ = framed_note();
+  no_history_->setObjectName("no_history");
+  no_history_->setText(
+      tr("What you ask is listed here with its answer. Choose an entry to see it again."));
+  history_list_->hide();
   copy_button_ = new QPushButton(tr("Cop&y answer"));
   copy_button_->setObjectName("copy_button");
   again_button_ = new QPushButton(tr("&Use text again"));
@@ -200,6 +217,7 @@ QWidget* TryItPage::make_history() {
   buttons->addWidget(copy_button_);
   buttons->addWidget(again_button_);
   column->addWidget(label);
+  column->addWidget(no_history_, 1);
   column->addWidget(history_list_, 1);
   column->addLayout(buttons);
   connect(history_list_, &QListWidget::currentRowChanged, this, &TryItPage::choose_try);

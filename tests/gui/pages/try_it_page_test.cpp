@@ -57,6 +57,13 @@ TEST_F(TryIt, ShowsClassesAsBarsWithNumbers) {
                     "\"good\":0.875}}\\n' \"$last\"\n");
   show(surroundings.home / "runs/news");
   EXPECT_FALSE(ask.isEnabled());
+  // Nothing is bare before the first answer.
+  const auto& no_answer = part<QLabel>(page, "no_answer");
+  EXPECT_TRUE(no_answer.isVisible());
+  EXPECT_FALSE(page.form().labels.isEmpty());
+  for (const QString& label : page.form().labels)
+    EXPECT_TRUE(no_answer.text().contains(label)) << no_answer.text().toStdString();
+  EXPECT_TRUE(part<QLabel>(page, "no_history").isVisible());
   type("text", "The minister said taxes would fall next year.");
   EXPECT_TRUE(ask.isEnabled());
   ASSERT_TRUE(ask_and_wait());
@@ -67,6 +74,8 @@ TEST_F(TryIt, ShowsClassesAsBarsWithNumbers) {
   EXPECT_EQ(scores.item(0, 0)->text(), "good (chosen)");
   EXPECT_EQ(scores.item(1, 1)->text(), "12.5 %");
   EXPECT_EQ(history.count(), 1);
+  EXPECT_TRUE(history.isVisible());
+  EXPECT_FALSE(part<QLabel>(page, "no_history").isVisible() || no_answer.isVisible());
   EXPECT_TRUE(part<QLabel>(page, "told").text().contains("max_length = 128"));
   part<QPushButton>(page, "copy_button").click();
   EXPECT_TRUE(QApplication::clipboard()->text().contains("schlecht (0.13)"))
