@@ -133,6 +133,49 @@ constexpr const char* kWithNames[] = {
     QT_TRANSLATE_NOOP("service", "no labels"),
     QT_TRANSLATE_NOOP("service", "the longest text has %1 tokens: planned for %2, not for %3"),
     QT_TRANSLATE_NOOP("service", "no NVIDIA GPU: training runs on the CPU"),
+    // findings of the doctor (src/service/machine, offload/device/gpu_support.cpp)
+    QT_TRANSLATE_NOOP("service", "ferry-trainer, the half that trains, is not beside ferry"),
+    QT_TRANSLATE_NOOP("service", "the CPU kernels run without vectors (scalar)"),
+    QT_TRANSLATE_NOOP("service", "no presets were found"),
+    QT_TRANSLATE_NOOP("service", "only %1 of host memory may be used; small models need about %2"),
+    QT_TRANSLATE_NOOP("service", "a cgroup limits memory to %1 of %2"),
+    QT_TRANSLATE_NOOP("service", "%1 are swapped out: memory was short"),
+    QT_TRANSLATE_NOOP("service", "only %1 are free on the disk of the current directory"),
+    QT_TRANSLATE_NOOP("service",
+                      "this is WSL: Windows keeps back half of the memory and limits what can be "
+                      "pinned"),
+    QT_TRANSLATE_NOOP("service", "there is an NVIDIA GPU, but no driver"),
+    QT_TRANSLATE_NOOP("service", "the NVIDIA driver does not answer: %1"),
+    QT_TRANSLATE_NOOP("service", "the NVIDIA driver sees no GPU: training runs on the CPU"),
+    QT_TRANSLATE_NOOP("service", "CUDA_VISIBLE_DEVICES hides every GPU"),
+    QT_TRANSLATE_NOOP("service",
+                      "%1 has compute capability %2; CUDA 13 and LibTorch need %3 (Turing) or "
+                      "newer"),
+    QT_TRANSLATE_NOOP("service",
+                      "%1 has compute capability %2, and this build holds GPU code for %3"),
+    QT_TRANSLATE_NOOP("service", "NVIDIA driver %1 is too old: CUDA %2 needs %3 or newer"),
+    QT_TRANSLATE_NOOP("service", "this build has no CUDA"),
+    QT_TRANSLATE_NOOP("service", "the figures are of another machine than this one: %1"),
+    QT_TRANSLATE_NOOP("service",
+                      "the system pins %1 of host memory at most; copies of more go through a ring "
+                      "of pinned slots, which takes longer"),
+    QT_TRANSLATE_NOOP("service",
+                      "locked memory is limited to %1; a run pins up to %2, and pinning failed "
+                      "here"),
+    QT_TRANSLATE_NOOP("service", "locked memory is limited to %1; a run pins up to %2"),
+    QT_TRANSLATE_NOOP("service", "no host memory could be pinned for copies to the GPU"),
+    QT_TRANSLATE_NOOP("service", "copies to and from %1 reach %2 GB/s; PCIe %3 x%4 gives %5"),
+    QT_TRANSLATE_NOOP("service", "AdamW moves %1 GB/s where memory gives %2"),
+    QT_TRANSLATE_NOOP("service", "the disk here writes %1 MB/s: checkpoints take long"),
+    QT_TRANSLATE_NOOP("service",
+                      "%1 drives the display: what the desktop holds of its memory is not free, "
+                      "and may grow during a run"),
+    QT_TRANSLATE_NOOP("service",
+                      "transparent huge pages are off: AdamW and pinning are slower on small "
+                      "pages"),
+    QT_TRANSLATE_NOOP("service", "this machine could not be measured: %1"),
+    QT_TRANSLATE_NOOP("service", "the drives of nvme_path could not be measured: %1"),
+    QT_TRANSLATE_NOOP("service", "the profile could not be stored: %1"),
     // where the figures of a machine come from (presets/machines, src/measure/measure.cpp)
     QT_TRANSLATE_NOOP("service",
                       "published figures and the assumptions below; nothing of it was measured on "

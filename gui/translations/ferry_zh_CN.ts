@@ -41,6 +41,145 @@
     </message>
 </context>
 <context>
+    <name>FindingTexts</name>
+    <message>
+        <source>Raise the limit of locked memory (memlock) for your user, or for the container.</source>
+        <translation>提高您的用户或容器的锁定内存上限（memlock）。</translation>
+    </message>
+    <message>
+        <source>Install Ferry again, with the half that trains.</source>
+        <translation>请重新安装 Ferry，并包含训练程序。</translation>
+    </message>
+    <message>
+        <source>Start Ferry without the variable FERRY_SIMD.</source>
+        <translation>启动 Ferry 时不要设置变量 FERRY_SIMD。</translation>
+    </message>
+    <message>
+        <source>A CPU with AVX2 updates parameters several times faster. If you set the variable FERRY_SIMD, start Ferry without it.</source>
+        <translation>支持 AVX2 的 CPU 更新参数要快数倍。如果您设置了变量 FERRY_SIMD，请取消后再启动 Ferry。</translation>
+    </message>
+    <message>
+        <source>Install Ferry again: its folder of presets is missing.</source>
+        <translation>请重新安装 Ferry：预设文件夹不存在。</translation>
+    </message>
+    <message>
+        <source>Give the container or service more memory, or close other programs.</source>
+        <translation>给容器或服务更多内存，或关闭其他程序。</translation>
+    </message>
+    <message>
+        <source>Close other programs, or add memory.</source>
+        <translation>关闭其他程序，或增加内存。</translation>
+    </message>
+    <message>
+        <source>To use more, raise the limit of the container or service.</source>
+        <translation>要使用更多内存，请提高容器或服务的上限。</translation>
+    </message>
+    <message>
+        <source>Close programs that hold much memory before a run.</source>
+        <translation>运行之前请关闭占用大量内存的程序。</translation>
+    </message>
+    <message>
+        <source>Make room, or choose a runs folder on another disk in Settings.</source>
+        <translation>腾出空间，或在“设置”中选择其他磁盘上的运行文件夹。</translation>
+    </message>
+    <message>
+        <source>In Windows, raise memory= in the file .wslconfig of your user folder. Then start WSL again.</source>
+        <translation>在 Windows 用户文件夹的 .wslconfig 文件中调大 memory= 的值，然后重新启动 WSL。</translation>
+    </message>
+    <message>
+        <source>WSL locks only a part of its memory. In Windows, raise memory= in the file .wslconfig of your user folder. Then start WSL again.</source>
+        <translation>WSL 只能锁定一部分内存。在 Windows 用户文件夹的 .wslconfig 文件中调大 memory= 的值，然后重新启动 WSL。</translation>
+    </message>
+    <message>
+        <source>Update the NVIDIA driver in Windows to 580 or newer.</source>
+        <translation>请在 Windows 中将 NVIDIA 驱动更新到 580 或更高版本。</translation>
+    </message>
+    <message>
+        <source>Install the NVIDIA driver 580 or newer: from the packages of your system, or from nvidia.com/drivers.</source>
+        <translation>请安装 580 或更高版本的 NVIDIA 驱动：来自系统的软件包，或 NVIDIA 网站。</translation>
+    </message>
+    <message>
+        <source>Install the NVIDIA driver again. NVIDIA&apos;s own program shows the same fault.</source>
+        <translation>请重新安装 NVIDIA 驱动。NVIDIA 自带的程序会显示同样的错误。</translation>
+    </message>
+    <message>
+        <source>The driver was updated since the machine started. Restart the machine.</source>
+        <translation>本机启动后驱动被更新过。请重新启动本机。</translation>
+    </message>
+    <message>
+        <source>Load the driver, or restart the machine. A container must be given the GPU when it is started.</source>
+        <translation>请加载驱动，或重新启动本机。容器启动时必须为其分配 GPU。</translation>
+    </message>
+    <message>
+        <source>Your user may not use the GPU. An administrator can allow it.</source>
+        <translation>您的用户无权使用 GPU。管理员可以授权。</translation>
+    </message>
+    <message>
+        <source>Start Ferry without the variable CUDA_VISIBLE_DEVICES.</source>
+        <translation>启动 Ferry 时不要设置变量 CUDA_VISIBLE_DEVICES。</translation>
+    </message>
+    <message>
+        <source>This card cannot be used. A newer one can.</source>
+        <translation>此显卡无法使用，需要更新的显卡。</translation>
+    </message>
+    <message>
+        <source>Install Ferry again on this machine, with CUDA.</source>
+        <translation>请在本机重新安装带 CUDA 的 Ferry。</translation>
+    </message>
+    <message>
+        <source>Build Ferry again for this card.</source>
+        <translation>请为此显卡重新构建 Ferry。</translation>
+    </message>
+    <message>
+        <source>Measure this machine.</source>
+        <translation>请测量本机。</translation>
+    </message>
+    <message>
+        <source>Close other programs that hold much memory, and measure again.</source>
+        <translation>关闭其他占用大量内存的程序，然后重新测量。</translation>
+    </message>
+    <message>
+        <source>Close what else uses the card, and measure again. If that is not it: put the card into the slot of the processor, without a riser cable, and look at the slot&apos;s PCIe generation in the BIOS.</source>
+        <translation>关闭其他使用显卡的程序，然后重新测量。如果仍然如此：请把显卡直接插在处理器直连的插槽上，不用转接线，并在 BIOS 中查看该插槽的 PCIe 代数。</translation>
+    </message>
+    <message>
+        <source>Close what else computes, and measure again. If you set the variable FERRY_SIMD, start Ferry without it.</source>
+        <translation>关闭其他正在计算的程序，然后重新测量。如果您设置了变量 FERRY_SIMD，请取消后再启动 Ferry。</translation>
+    </message>
+    <message>
+        <source>Choose a runs folder on a faster disk in Settings, or save less often.</source>
+        <translation>在“设置”中选择更快磁盘上的运行文件夹，或降低保存频率。</translation>
+    </message>
+    <message>
+        <source>Use another drive, and have this one checked.</source>
+        <translation>请改用其他硬盘，并检查这块硬盘。</translation>
+    </message>
+    <message>
+        <source>Connect the display to the processor&apos;s own graphics, or leave the desktop more of the GPU memory: the Memory step of New run.</source>
+        <translation>把显示器接到处理器的核显上，或在“新建运行”的“内存”步骤为桌面多留一些显存。</translation>
+    </message>
+    <message>
+        <source>Switch them on for programs that ask. That needs an administrator.</source>
+        <translation>请为有需要的程序启用。这需要管理员权限。</translation>
+    </message>
+    <message>
+        <source>Mend what it says above, and measure again.</source>
+        <translation>请先解决上述问题，然后重新测量。</translation>
+    </message>
+    <message>
+        <source>A run cannot use them either before that is mended.</source>
+        <translation>解决之前，运行也无法使用它们。</translation>
+    </message>
+    <message>
+        <source>Allow your user to write to its folder of data, or name another in the variable XDG_DATA_HOME.</source>
+        <translation>请允许您的用户写入其数据文件夹，或用变量 XDG_DATA_HOME 指定另一个文件夹。</translation>
+    </message>
+    <message>
+        <source>%1 Until then, training runs on the CPU.</source>
+        <translation>%1在此之前，在 CPU 上训练。</translation>
+    </message>
+</context>
+<context>
     <name>MessageWords</name>
     <message>
         <source>choose Resume on the Runs page</source>
@@ -1361,10 +1500,6 @@
         <translation>选择其他目录</translation>
     </message>
     <message>
-        <source>Copy</source>
-        <translation>复制</translation>
-    </message>
-    <message>
         <source>Copied.</source>
         <translation>已复制。</translation>
     </message>
@@ -1395,6 +1530,14 @@
     <message>
         <source>None. Download one on the Start page, or set FERRY_MODELS to a directory of models.</source>
         <translation>没有。可在“开始”页下载一个，或将 FERRY_MODELS 设为存放模型的目录。</translation>
+    </message>
+    <message>
+        <source>Command: %1</source>
+        <translation>命令：%1</translation>
+    </message>
+    <message>
+        <source>Copy command</source>
+        <translation>复制命令</translation>
     </message>
 </context>
 <context>
@@ -6690,6 +6833,122 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>; </source>
         <translation>；</translation>
+    </message>
+    <message>
+        <source>ferry-trainer, the half that trains, is not beside ferry</source>
+        <translation>未找到 Ferry 的训练程序</translation>
+    </message>
+    <message>
+        <source>the CPU kernels run without vectors (scalar)</source>
+        <translation>CPU 计算内核未使用向量指令</translation>
+    </message>
+    <message>
+        <source>no presets were found</source>
+        <translation>未找到预设</translation>
+    </message>
+    <message>
+        <source>only %1 of host memory may be used; small models need about %2</source>
+        <translation>只能使用 %1 主机内存；小模型约需 %2</translation>
+    </message>
+    <message>
+        <source>a cgroup limits memory to %1 of %2</source>
+        <translation>cgroup 将内存限制为 %1（共 %2）</translation>
+    </message>
+    <message>
+        <source>%1 are swapped out: memory was short</source>
+        <translation>已有 %1 被换出：内存曾经不足</translation>
+    </message>
+    <message>
+        <source>only %1 are free on the disk of the current directory</source>
+        <translation>当前目录所在磁盘只剩 %1 可用</translation>
+    </message>
+    <message>
+        <source>this is WSL: Windows keeps back half of the memory and limits what can be pinned</source>
+        <translation>这是 WSL：Windows 会保留一半内存，并限制可锁定的内存</translation>
+    </message>
+    <message>
+        <source>there is an NVIDIA GPU, but no driver</source>
+        <translation>有 NVIDIA GPU，但没有驱动</translation>
+    </message>
+    <message>
+        <source>the NVIDIA driver does not answer: %1</source>
+        <translation>NVIDIA 驱动没有响应：%1</translation>
+    </message>
+    <message>
+        <source>the NVIDIA driver sees no GPU: training runs on the CPU</source>
+        <translation>NVIDIA 驱动未发现 GPU：在 CPU 上训练</translation>
+    </message>
+    <message>
+        <source>CUDA_VISIBLE_DEVICES hides every GPU</source>
+        <translation>CUDA_VISIBLE_DEVICES 隐藏了所有 GPU</translation>
+    </message>
+    <message>
+        <source>%1 has compute capability %2; CUDA 13 and LibTorch need %3 (Turing) or newer</source>
+        <translation>%1 的计算能力为 %2；CUDA 13 和 LibTorch 需要 %3（Turing）或更高</translation>
+    </message>
+    <message>
+        <source>%1 has compute capability %2, and this build holds GPU code for %3</source>
+        <translation>%1 的计算能力为 %2，而此版本只含 %3 的 GPU 代码</translation>
+    </message>
+    <message>
+        <source>NVIDIA driver %1 is too old: CUDA %2 needs %3 or newer</source>
+        <translation>NVIDIA 驱动 %1 过旧：CUDA %2 需要 %3 或更高版本</translation>
+    </message>
+    <message>
+        <source>this build has no CUDA</source>
+        <translation>此版本不含 CUDA</translation>
+    </message>
+    <message>
+        <source>the figures are of another machine than this one: %1</source>
+        <translation>数据来自另一台机器：%1</translation>
+    </message>
+    <message>
+        <source>the system pins %1 of host memory at most; copies of more go through a ring of pinned slots, which takes longer</source>
+        <translation>系统最多锁定 %1 主机内存；超出部分经由锁定的环形缓冲复制，耗时更长</translation>
+    </message>
+    <message>
+        <source>locked memory is limited to %1; a run pins up to %2, and pinning failed here</source>
+        <translation>锁定内存上限为 %1；一个运行最多锁定 %2，而在本机锁定失败</translation>
+    </message>
+    <message>
+        <source>locked memory is limited to %1; a run pins up to %2</source>
+        <translation>锁定内存上限为 %1；一个运行最多锁定 %2</translation>
+    </message>
+    <message>
+        <source>no host memory could be pinned for copies to the GPU</source>
+        <translation>无法锁定用于复制到 GPU 的主机内存</translation>
+    </message>
+    <message>
+        <source>copies to and from %1 reach %2 GB/s; PCIe %3 x%4 gives %5</source>
+        <translation>与 %1 之间的复制速度为 %2 GB/s；PCIe %3 x%4 可达 %5</translation>
+    </message>
+    <message>
+        <source>AdamW moves %1 GB/s where memory gives %2</source>
+        <translation>AdamW 的速度为 %1 GB/s，而内存可达 %2</translation>
+    </message>
+    <message>
+        <source>the disk here writes %1 MB/s: checkpoints take long</source>
+        <translation>此处磁盘的写入速度为 %1 MB/s：保存检查点会很慢</translation>
+    </message>
+    <message>
+        <source>%1 drives the display: what the desktop holds of its memory is not free, and may grow during a run</source>
+        <translation>%1 连接着显示器：桌面占用的显存不可用，并且在运行期间可能增加</translation>
+    </message>
+    <message>
+        <source>transparent huge pages are off: AdamW and pinning are slower on small pages</source>
+        <translation>透明大页已关闭：在小页上 AdamW 和内存锁定更慢</translation>
+    </message>
+    <message>
+        <source>this machine could not be measured: %1</source>
+        <translation>无法测量本机：%1</translation>
+    </message>
+    <message>
+        <source>the drives of nvme_path could not be measured: %1</source>
+        <translation>无法测量 nvme_path 的硬盘：%1</translation>
+    </message>
+    <message>
+        <source>the profile could not be stored: %1</source>
+        <translation>无法保存配置文件：%1</translation>
     </message>
 </context>
 </TS>

@@ -161,8 +161,7 @@ MachineLook look_at_machine() {
   for (const service::Finding& finding : findings)
     if (finding.severity != service::Severity::note)
       look.troubles.push_back({.is_error = finding.severity == service::Severity::error,
-                               .what = to_text(finding.what),
-                               .cure = to_text(finding.cure)});
+                               .words = words_of_finding(finding)});
   return look;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/machine/finding_words.h"
 #include "src/config/config.h"
 #include "src/service/presets.h"
 
@@ -22,7 +23,7 @@ namespace ferry::gui {
 struct MachineLook {
   struct Trouble {
     bool is_error = false;  ///< training cannot run
-    QString what, cure;
+    FindingWords words;
   };
   QString gpu;        ///< "NVIDIA H200, 139.8 GiB"; empty: training runs on the CPU
   QString processor;  ///< "AMD EPYC 7763, 64 cores"

@@ -3,6 +3,7 @@
 #include <QtWidgets>
 #include <algorithm>
 
+#include "gui/models/machine/finding_words.h"
 #include "gui/models/service_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/column_fit.h"
@@ -47,18 +48,18 @@ void fill(QGridLayout& grid, const std::vector<std::pair<QString, QString>>& row
   for (int row = 0; row < grid.rowCount(); ++row)
     grid.setRowStretch(row, 0);
   int row = 0;
-  for (const auto& [name, value] : rows) {
   // Letters of another script are higher: names and the first lines of values stand on one line.
   int line = 0;
   for (const auto& [name, value] : rows)
     line =
         std::max({line, TextLabel(name).sizeHint().height(), TextLabel(value).sizeHint().height()});
+  for (const auto& [name, value] : rows) {
     auto* left = new TextLabel(name);
-    left->setForegroundRole(QPalette::PlaceholderText);
     left->setMinimumHeight(line);
+    left->setForegroundRole(QPalette::PlaceholderText);
     QLabel* right = wrapped_words(value);
-    right->setAccessibleName(QStringLiteral("%1: %2").arg(name, value));
     right->setMinimumHeight(line);
+    right->setAccessibleName(QStringLiteral("%1: %2").arg(name, value));
     grid.addWidget(left, row, 0, Qt::AlignTop);
     grid.addWidget(right, row++, 1);
   }
@@ -260,16 +261,23 @@ QWidget* DoctorPage::widget_of(const Finding& finding, int place) {
   icon->setPixmap(verdict_pixmap(icon_of(finding.severity), fontMetrics().height() * 5 / 4, *this));
   row->addWidget(icon, 0, Qt::AlignTop);
   auto* said = new QVBoxLayout;
-  QString what = service_words(to_text(finding.what));
-  if (!what.isEmpty()) what[0] = what[0].toUpper();
+  const FindingWords words = words_of_finding(finding);
+  const QString& what = words.what;
   QLabel* first = wrapped_words(tr("%1: %2").arg(word_of(finding.severity), what));
   first->setFont(bold_font(first->font()));
   said->addWidget(first);
-  const QString cure = to_text(finding.cure);
-  if (!cure.isEmpty()) said->addWidget(wrapped_words(cure));
+  if (!words.cure.isEmpty()) said->addWidget(wrapped_words(words.cure));
+  if (!words.command.isEmpty()) {
+    QLabel* command = wrapped_words(words.command);
+    command->setObjectName(QStringLiteral("doctor_command_%1").arg(place));
+    command->setAccessibleName(tr("Command: %1").arg(words.command));
+    command->setForegroundRole(QPalette::PlaceholderText);
+    show_code(*command);
+    said->addWidget(command);
+  }
   row->addLayout(said, 1);
   frame->setAccessibleName(tr("%1: %2").arg(word_of(finding.severity), what));
-  frame->setAccessibleDescription(cure);
+  frame->setAccessibleDescription(words.cure);
   const auto button = [&](const QString& text, const QString& name) {
     auto* made = new QPushButton(text);
     made->setObjectName(QStringLiteral("doctor_%1_%2").arg(name).arg(place));
@@ -282,11 +290,12 @@ QWidget* DoctorPage::widget_of(const Finding& finding, int place) {
   if (finding.mend == Mend::runs_directory)
     connect(button(tr("Choose another directory"), "mend"), &QPushButton::clicked, this,
             [this] { emit shared().navigator.page_wanted(PageId::settings); });
-  if (!cure.isEmpty())
-    connect(button(tr("Copy"), "copy_cure"), &QPushButton::clicked, this, [this, cure] {
-      QGuiApplication::clipboard()->setText(cure);
-      emit shared().navigator.said(tr("Copied."));
-    });
+  if (!words.command.isEmpty())
+    connect(button(tr("Copy command"), "copy_cure"), &QPushButton::clicked, this,
+            [this, command = words.command] {
+              QGuiApplication::clipboard()->setText(command);
+              emit shared().navigator.said(tr("Copied."));
+            });
   return frame;
 }
 

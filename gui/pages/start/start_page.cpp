@@ -392,9 +392,9 @@ void StartPage::take_machine(const MachineLook& look) {
     machine_trouble_->clear();
   } else {
     const MachineLook::Trouble& worst = look.troubles.front();
-    const QString text = worst.cure.isEmpty()
-                             ? worst.what
-                             : tr("%1. %2").arg(worst.what, message_of(worst.cure).text);
+    const QString text = worst.words.cure.isEmpty()
+                             ? worst.words.what
+                             : tr("%1. %2").arg(worst.words.what, worst.words.cure);
     if (worst.is_error)
       machine_trouble_->show_error(text);
     else
