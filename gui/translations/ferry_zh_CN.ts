@@ -83,14 +83,6 @@
         <translation>腾出空间，或在“设置”中选择其他磁盘上的运行文件夹。</translation>
     </message>
     <message>
-        <source>In Windows, raise memory= in the file .wslconfig of your user folder. Then start WSL again.</source>
-        <translation>在 Windows 用户文件夹的 .wslconfig 文件中调大 memory= 的值，然后重新启动 WSL。</translation>
-    </message>
-    <message>
-        <source>WSL locks only a part of its memory. In Windows, raise memory= in the file .wslconfig of your user folder. Then start WSL again.</source>
-        <translation>WSL 只能锁定一部分内存。在 Windows 用户文件夹的 .wslconfig 文件中调大 memory= 的值，然后重新启动 WSL。</translation>
-    </message>
-    <message>
         <source>Update the NVIDIA driver in Windows to 580 or newer.</source>
         <translation>请在 Windows 中将 NVIDIA 驱动更新到 580 或更高版本。</translation>
     </message>
@@ -177,6 +169,14 @@
     <message>
         <source>%1 Until then, training runs on the CPU.</source>
         <translation>%1在此之前，在 CPU 上训练。</translation>
+    </message>
+    <message>
+        <source>In Windows, raise memory= in the file .wslconfig of your user folder. Then start WSL again.</source>
+        <translation>在 Windows 用户文件夹的 .wslconfig 文件中调大 memory= 的值，然后重新启动 WSL。</translation>
+    </message>
+    <message>
+        <source>WSL locks only a part of its memory. In Windows, raise memory= in the file .wslconfig of your user folder. Then start WSL again.</source>
+        <translation>WSL 只能锁定一部分内存。在 Windows 用户文件夹的 .wslconfig 文件中调大 memory= 的值，然后重新启动 WSL。</translation>
     </message>
 </context>
 <context>
@@ -2101,7 +2101,7 @@
     </message>
     <message>
         <source>training</source>
-        <translation>训练中</translation>
+        <translation>训练</translation>
     </message>
     <message>
         <source>evaluation</source>
@@ -3420,7 +3420,7 @@
     </message>
     <message>
         <source>Batch size: samples of a step</source>
-        <translation>批大小：每步的样本数</translation>
+        <translation>批次大小：每步的样本数</translation>
     </message>
     <message>
         <source>Longest text, in tokens</source>
@@ -3428,7 +3428,7 @@
     </message>
     <message>
         <source>Batch si&amp;ze</source>
-        <translation>批大小(&amp;Z)</translation>
+        <translation>批次大小(&amp;Z)</translation>
     </message>
     <message>
         <source>Longest &amp;text</source>
@@ -6831,10 +6831,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>分组，例如 &apos;classifier.*:lr=1e-4,decay=0&apos;，用 ; 分隔</translation>
     </message>
     <message>
-        <source>; </source>
-        <translation>；</translation>
-    </message>
-    <message>
         <source>ferry-trainer, the half that trains, is not beside ferry</source>
         <translation>未找到 Ferry 的训练程序</translation>
     </message>
@@ -6949,6 +6945,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>the profile could not be stored: %1</source>
         <translation>无法保存配置文件：%1</translation>
+    </message>
+    <message>
+        <source>; </source>
+        <translation>；</translation>
     </message>
 </context>
 </TS>
