@@ -181,7 +181,7 @@ constexpr const char* kWithNames[] = {
                       "published figures and the assumptions below; nothing of it was measured on "
                       "such a machine"),
     QT_TRANSLATE_NOOP("service", "measured %1 by ferry %2"),
-    // answers of a run (src/train/loop/control.cpp)
+    // answers of a run (src/train/control/control.cpp)
     QT_TRANSLATE_NOOP("service",
                       "%1 of the GPU would have to go to host memory, and %2 are free; `ferry runs "
                       "stop` saves and leaves"),

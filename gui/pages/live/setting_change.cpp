@@ -21,7 +21,7 @@ namespace ferry::gui {
 
 namespace {
 
-/** The settings that may change in the middle of a run (src/train/loop/control.cpp). */
+/** The settings that may change in the middle of a run (src/train/control/control.cpp). */
 constexpr const char* kKeys[] = {"learning_rate", "weight_decay", "max_grad_norm", "eval_steps"};
 const config::Origin kHere{config::Source::command_line, "the app"};
 

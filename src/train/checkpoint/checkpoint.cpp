@@ -4,23 +4,18 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 
-#include "models/family.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/print.h"
-#include "src/base/version.h"
-#include "src/files/mapped_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/nvme.h"
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "src/train/checkpoint/final_model.h"
-#include "src/train/checkpoint/identity.h"
+#include "src/train/prepare/run_state.h"
 
 namespace ferry {
 namespace {
@@ -29,21 +24,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int kFormat_version = 1;
-
-ordered_json json_of(const SessionState& state, const Identity& identity) {
-  ordered_json out;
-  out["format_version"] = kFormat_version;
-  out["n_steps"] = state.n_steps;
-  out["n_updates"] = state.optimizer.n_updates;
-  out["n_skipped_in_a_row"] = state.optimizer.n_skipped_in_a_row;
-  out["loss_scale"] = state.optimizer.loss_scale.scale;
-  out["n_good_steps"] = state.optimizer.loss_scale.n_good_steps;
-  out["identity"] = *identity.bits;
-  out["settings"] = *identity.settings;
-  return out;
-}
 
 /** The part of transformers' TrainerState that does not depend on its trainer. */
 ordered_json trainer_state(const SessionState& state, const Job& job) {
@@ -56,38 +36,6 @@ ordered_json trainer_state(const SessionState& state, const Job& job) {
   return out;
 }
 
-JsonReader read_json(const fs::path& file) {
-  return JsonReader::parse(
-      read_text_file(file),
-      {file.string(), "checkpoint.read", "resume from an earlier checkpoint, and check the disk"});
-}
-
-SessionState session_state_in(const JsonReader& json) {
-  constexpr int64_t kMost = INT64_MAX;
-  const int64_t version = json.integer("format_version", 0, kMost, 0);
-  if (version != kFormat_version) {
-    const auto identity = json.find("identity");
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, "
-                            "which reads {}",
-                            json.file(), version, identity ? identity->text("ferry", "?") : "?",
-                            ferry_version(), kFormat_version),
-                "resume with the Ferry that wrote it");
-  }
-  SessionState state;
-  state.n_steps = json.integer("n_steps", 0, kMost);
-  state.optimizer.n_updates = json.integer("n_updates", 0, kMost);
-  state.optimizer.n_skipped_in_a_row = json.integer("n_skipped_in_a_row", 0, kMost);
-  state.optimizer.loss_scale.scale =
-      static_cast<float>(json.number("loss_scale", 0, std::numeric_limits<float>::max()));
-  state.optimizer.loss_scale.n_good_steps = json.integer("n_good_steps", 0, kMost);
-  return state;
-}
-
-}  // namespace
-
-namespace {
-
 /** Null where checkpoints hold all states themselves. */
 ExtentStore* store_to_pin(Session& session, const config::Config& config) {
   StateStore* states = session.drive_store();
@@ -96,15 +44,6 @@ ExtentStore* store_to_pin(Session& session, const config::Config& config) {
 }
 
 }  // namespace
-
-runs::PinRecord pin_record_of(const Job& job, const std::string& pin, int64_t generation) {
-  return {.store = job.store,
-          .pin = pin,
-          .generation = generation,
-          .head = std::string(name_of(job.model.table.head)),
-          .n_labels = job.model.table.n_labels,
-          .states = stored_states_of(job.model.table, job.plan.shape)};
-}
 
 /** One checkpoint on its way. Made by the training thread; then only the save queue touches it,
  * until its end. */
@@ -213,7 +152,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
-  writing_->run_state = json_of(state, job_.identity);
+  writing_->run_state = run_state_json(state, job_.identity);
   writing_->trainer_state = trainer_state(state, job_);
   writing_->wanted = std::move(wanted);
   const auto note_end = [this] {
@@ -263,98 +202,6 @@ std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
 
 namespace {
 
-/** The state of the run in state/, and the part of it that the session takes. */
-struct RunState {
-  JsonReader all;
-  SessionState session;
-};
-RunState run_state_of(const runs::Checkpoint& checkpoint) {
-  const JsonReader all = read_json(checkpoint.path / "state" / runs::kRunStateName);
-  return {.all = all, .session = session_state_in(all)};
-}
-
-}  // namespace
-
-namespace {
-
-constexpr const char* kReport = "report";
-
-ordered_json json_of(const StepReport& report) {
-  return {{"loss", report.loss},
-          {"grad_norm", report.grad_norm},
-          {"learning_rate", report.learning_rate},
-          {"loss_scale", report.loss_scale},
-          {"skipped", report.skipped},
-          {"clipped", report.clipped},
-          {"n_skipped_in_a_row", report.n_skipped_in_a_row}};
-}
-
-/** JSON has no number that is not finite: null. */
-double number_in(const JsonReader& json, std::string_view key) {
-  constexpr double kMost = std::numeric_limits<double>::max();
-  return json.number(key, -kMost, kMost, std::numeric_limits<double>::quiet_NaN());
-}
-
-StepReport report_in(const JsonReader& json) {
-  return {.loss = number_in(json, "loss"),
-          .grad_norm = number_in(json, "grad_norm"),
-          .learning_rate = number_in(json, "learning_rate"),
-          .loss_scale = static_cast<float>(number_in(json, "loss_scale")),
-          .skipped = json.flag("skipped"),
-          .clipped = json.flag("clipped"),
-          .n_skipped_in_a_row = json.integer("n_skipped_in_a_row", 0, INT64_MAX)};
-}
-
-/** `from`: a checkpoint, or the run whose last step it is. */
-void check_same(const JsonReader& state, const fs::path& from, const Job& job) {
-  const JsonReader then = state.at("identity");
-  const std::string optim = then.text("optim", "adamw"), now = job.config.text("optim");
-  if (optim != now)
-    throw Error(Fault::usage, "resume.optim",
-                fmt::format("the states of '{}' are those of optim = {}, not of {}", from.string(),
-                            optim, now),
-                fmt::format("set it back, or start a new run from the weights: --model '{}'",
-                            from.string()));
-  if (!job.config.flag("new_identity"))
-    check_identity(then.value(), *job.identity.bits, job.config);
-}
-
-ordered_json changes_since(const JsonReader& state, const Identity& identity) {
-  const auto part = [&](const char* key) {
-    const auto found = state.find(key);
-    return found ? found->value() : ordered_json::object();
-  };
-  ordered_json changed = differences(part("settings"), *identity.settings);
-  changed.update(differences(part("identity"), *identity.bits));
-  return changed;
-}
-
-}  // namespace
-
-std::string metadata_of(const SessionState& state, const StepReport* report, const Job& job) {
-  ordered_json out = json_of(state, job.identity);
-  if (report) out[kReport] = json_of(*report);
-  return out.dump();
-}
-
-void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
-  check_same(run_state_of(checkpoint).all, checkpoint.path, job);
-}
-
-void check_same(const runs::LastStep& last, const Job& job) {
-  check_same(last.state, last.record.store.files.front().path, job);
-}
-
-ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity) {
-  return changes_since(run_state_of(checkpoint).all, identity);
-}
-
-ordered_json changes_since(const runs::LastStep& last, const Identity& identity) {
-  return changes_since(last.state, identity);
-}
-
-namespace {
-
 /** From the checkpoint's files, and from the generation that it pins: the run's own store may begin
  * with that. */
 void load(const runs::Checkpoint& checkpoint,
@@ -389,8 +236,7 @@ void load(const runs::Checkpoint& checkpoint,
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   check_same(checkpoint, job);
   load(checkpoint, kSavedSegments, job, session);
-  const RunState state = run_state_of(checkpoint);
-  session.restore(state.session);
+  session.restore(session_state_in(run_state_of(checkpoint)));
   session.commit_states();
 }
 
@@ -412,8 +258,7 @@ std::optional<StepReport> load_last_step(const runs::LastStep& last,
   }
   session.restore(session_state_in(last.state));
   if (!is_own) session.commit_states();
-  const auto report = last.state.find(kReport);
-  return report ? std::optional(report_in(*report)) : std::nullopt;
+  return report_in(last.state);
 }
 
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {

@@ -77,24 +77,6 @@ class CheckpointSaver {
   std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
 
-/** The record of a generation in the job's store. */
-runs::PinRecord pin_record_of(const Job& job, const std::string& pin, int64_t generation);
-
-/** The metadata of a generation of states on a drive: the state of the run, as a checkpoint's
- * run_state.json has it. */
-std::string metadata_of(const SessionState& state, const StepReport* report, const Job& job);
-
-/** Throws Error(usage) where the run's identity, or the kind of its states, is another than
- * the checkpoint's: known before any weights are. */
-void check_same(const runs::Checkpoint& checkpoint, const Job& job);
-
-/** Settings that differ from those of the checkpoint that the run goes on from: by name, "was" and
- * "is". Options that change training, and with new_identity what fixes the bits. */
-nlohmann::ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity);
-
-/** The same for the last step that a run's store has. */
-void check_same(const runs::LastStep& last, const Job& job);
-nlohmann::ordered_json changes_since(const runs::LastStep& last, const Identity& identity);
 /** Session and segments as they were after the step; what is frozen is in the segments already.
  * Gives the step's report. */
 std::optional<StepReport> load_last_step(const runs::LastStep& last,

@@ -20,8 +20,7 @@
 #include "src/runs/directory/settings_file.h"
 #include "src/service/texts/model_files.h"
 #include "src/text/spec/tokenizer_spec.h"
-#include "src/train/checkpoint/checkpoint.h"
-#include "src/train/loop/interrupt.h"
+#include "src/train/control/interrupt.h"
 
 namespace ferry {
 namespace {
@@ -115,14 +114,6 @@ void write_settings(const config::Config& config, const fs::path& run) {
   settings.choose("new_identity", "false", "a new start");
   config::remember_places(config);  // first: who resumes the run looks for them
   runs::write_settings_file(run, config::format_lines() + settings.to_toml());
-}
-
-HfConfig config_of_result(const Model& model, const Task& task, DType dtype) {
-  HfConfig config = model.directory.config();
-  config.set_architecture(model.table.hf_architecture);
-  config.set_dtype(dtype);
-  task.write(config);
-  return config;
 }
 
 void write_model_files(const Model& model,

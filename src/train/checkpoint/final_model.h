@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "src/runs/directory/run_directory.h"
-#include "src/train/evaluate/evaluation.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {
@@ -45,10 +44,6 @@ class TakenDirectory {
 
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */
 void write_settings(const config::Config& config, const std::filesystem::path& run);
-
-/** The model's configuration with the run's head and labels, as it is written beside weights of
- * that type. */
-HfConfig config_of_result(const Model& model, const Task& task, DType dtype = DType::f32);
 
 /** config.json as config_of_result(), the tokenizer's files and generation_config.json. */
 void write_model_files(const Model& model,

@@ -11,9 +11,9 @@
 #include "src/runs/logs/metrics_log.h"
 #include "src/term/progress.h"
 #include "src/train/checkpoint/checkpoint.h"
-#include "src/train/evaluate/best_model.h"
-#include "src/train/loop/control.h"
-#include "src/train/loop/interval.h"
+#include "src/train/control/best_model.h"
+#include "src/train/control/control.h"
+#include "src/train/control/interval.h"
 
 namespace ferry {
 

@@ -7,10 +7,10 @@
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/logs/metrics_log.h"
 #include "src/term/progress.h"
-#include "src/train/evaluate/best_model.h"
+#include "src/train/control/best_model.h"
+#include "src/train/control/control.h"
+#include "src/train/control/interval.h"
 #include "src/train/evaluate/evaluation.h"
-#include "src/train/loop/control.h"
-#include "src/train/loop/interval.h"
 
 namespace ferry {
 

@@ -11,8 +11,8 @@
 
 #include "src/runs/directory/run_directory.h"
 #include "src/term/progress.h"
-#include "src/train/loop/control.h"
-#include "src/train/loop/interval.h"
+#include "src/train/control/control.h"
+#include "src/train/control/interval.h"
 
 namespace ferry {
 

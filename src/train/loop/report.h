@@ -10,7 +10,7 @@
 
 #include "src/term/terminal.h"
 #include "src/train/loop/loop.h"
-#include "src/train/prepare/rehearsal.h"
+#include "src/train/loop/rehearsal.h"
 
 namespace ferry {
 

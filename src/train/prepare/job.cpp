@@ -15,8 +15,8 @@
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/service/texts/model_files.h"
-#include "src/train/checkpoint/checkpoint.h"
-#include "src/train/evaluate/best_model.h"
+#include "src/train/control/best_model.h"
+#include "src/train/prepare/run_state.h"
 #include "src/train/prepare/run_store.h"
 
 namespace ferry {
@@ -219,6 +219,14 @@ void check_trained(const LoadReport& loaded, const Model& model) {
 }
 
 }  // namespace
+
+HfConfig config_of_result(const Model& model, const Task& task, DType dtype) {
+  HfConfig config = model.directory.config();
+  config.set_architecture(model.table.hf_architecture);
+  config.set_dtype(dtype);
+  task.write(config);
+  return config;
+}
 
 Job prepare(config::Config config, const JobRequest& request) {
   const bool trains = request.purpose == Purpose::training;

@@ -19,7 +19,7 @@
 #include "src/service/texts/prompts.h"
 #include "src/service/texts/tokens.h"
 #include "src/text/tokenizer.h"
-#include "src/train/checkpoint/identity.h"
+#include "src/train/prepare/identity.h"
 #include "src/train/prepare/machine.h"
 
 namespace ferry {
@@ -34,6 +34,10 @@ struct Model {
   ModelTable table;
   bool has_checkpoint = false;  ///< its weights are a checkpoint's, loaded by who resumes
 };
+
+/** The model's configuration with the run's head and labels, as it is written beside weights of
+ * that type. */
+HfConfig config_of_result(const Model& model, const Task& task, DType dtype = DType::f32);
 
 /** What the planner was asked, while the plan may yet be another. */
 struct OpenPlan {

@@ -13,6 +13,7 @@
 #include "src/plan/nvme.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/drive_rates.h"
+#include "src/runs/store/store_place.h"
 #include "src/runs/store/store_room.h"
 
 namespace ferry {

@@ -15,8 +15,8 @@
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "src/runs/store/store_room.h"
-#include "src/train/checkpoint/checkpoint.h"
 #include "src/train/prepare/job.h"
+#include "src/train/prepare/run_state.h"
 
 namespace ferry {
 

@@ -13,7 +13,7 @@
 #include "src/plan/run_plan.h"
 #include "src/runs/logs/wall_time.h"
 #include "src/term/terminal.h"
-#include "src/train/loop/events.h"
+#include "src/train/control/events.h"
 #include "src/train/prepare/batches.h"
 #include "src/train/prepare/run_store.h"
 

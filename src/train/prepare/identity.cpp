@@ -1,4 +1,4 @@
-#include "src/train/checkpoint/identity.h"
+#include "src/train/prepare/identity.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,6 @@
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
 #include "src/files/crc32c.h"
-#include "src/train/checkpoint/final_model.h"
 #include "src/train/kernel_set.h"
 #include "src/train/prepare/job.h"
 

@@ -15,7 +15,7 @@
 #include "src/runs/control.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/term/progress.h"
-#include "src/train/loop/interval.h"
+#include "src/train/control/interval.h"
 
 namespace ferry {
 

@@ -1,4 +1,4 @@
-#include "src/train/loop/events.h"
+#include "src/train/control/events.h"
 
 #include <nlohmann/json.hpp>
 #include <string>

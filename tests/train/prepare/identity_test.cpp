@@ -1,4 +1,4 @@
-#include "src/train/checkpoint/identity.h"
+#include "src/train/prepare/identity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "src/train/checkpoint/room.h"
+#include "src/train/control/room.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "src/base/print.h"
 #include "src/files/write/disk_full.h"
-#include "src/train/loop/interrupt.h"
+#include "src/train/control/interrupt.h"
 
 namespace ferry {
 namespace {

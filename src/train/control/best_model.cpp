@@ -1,4 +1,4 @@
-#include "src/train/evaluate/best_model.h"
+#include "src/train/control/best_model.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "src/base/error.h"
-#include "src/train/evaluate/evaluation.h"
 
 namespace ferry {
 namespace {

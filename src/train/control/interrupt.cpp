@@ -1,4 +1,4 @@
-#include "src/train/loop/interrupt.h"
+#include "src/train/control/interrupt.h"
 
 #include <unistd.h>
 

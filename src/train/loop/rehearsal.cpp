@@ -1,4 +1,4 @@
-#include "src/train/prepare/rehearsal.h"
+#include "src/train/loop/rehearsal.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "src/train/loop/control.h"
+#include "src/train/control/control.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
 #include "src/base/movement.h"
-#include "src/train/loop/interrupt.h"
+#include "src/train/control/interrupt.h"
 
 namespace ferry {
 namespace {
