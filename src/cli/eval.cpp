@@ -3,7 +3,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
-#include "src/service/texts/given_data.h"
+#include "src/inputs/given_data.h"
 
 namespace ferry::cli {
 

@@ -1,6 +1,6 @@
 // ferry preview: the texts of a training as the model will see them, without LibTorch.
 
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/config/paths.h"
-#include "src/service/texts/chosen_task.h"
+#include "src/inputs/chosen_task.h"
 #include "src/service/trainer_program.h"
 #include "src/term/terminal.h"
 

@@ -10,10 +10,10 @@
 #include "src/cli/inputs.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
+#include "src/inputs/given_data.h"
+#include "src/inputs/prompts.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/service/machine/smaller_machine.h"
-#include "src/service/texts/given_data.h"
-#include "src/service/texts/prompts.h"
 #include "src/service/train_check.h"
 
 namespace ferry::cli {

@@ -11,16 +11,16 @@
 #include "src/data/run_dataset.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/hub/model_files.h"
+#include "src/inputs/data.h"
+#include "src/inputs/given_data.h"
+#include "src/inputs/model_files.h"
+#include "src/inputs/prompts.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/store/store_room.h"
-#include "src/service/texts/data.h"
-#include "src/service/texts/given_data.h"
-#include "src/service/texts/model_files.h"
-#include "src/service/texts/prompts.h"
 
 namespace ferry::service {
 namespace {

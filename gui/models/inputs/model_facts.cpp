@@ -11,9 +11,9 @@
 #include "models/family.h"
 #include "src/config/models/models.h"
 #include "src/files/hf/hf_config.h"
+#include "src/inputs/model_files.h"
 #include "src/plan/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
-#include "src/service/texts/model_files.h"
 #include "src/tasks/task.h"
 
 namespace ferry::gui {

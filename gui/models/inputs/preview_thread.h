@@ -9,7 +9,7 @@
 
 #include "gui/models/latest_worker.h"
 #include "src/base/error.h"
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 
 namespace ferry::gui {
 

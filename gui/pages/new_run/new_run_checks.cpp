@@ -14,7 +14,7 @@
 #include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
-#include "src/service/texts/given_data.h"
+#include "src/inputs/given_data.h"
 #include "src/service/train_check.h"
 
 namespace ferry::gui {

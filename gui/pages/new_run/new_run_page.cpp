@@ -15,7 +15,7 @@
 #include "gui/widgets/forms/option_form.h"
 #include "gui/widgets/look.h"
 #include "src/config/paths.h"
-#include "src/service/texts/given_data.h"
+#include "src/inputs/given_data.h"
 #include "src/service/train_check.h"
 
 namespace ferry::gui {

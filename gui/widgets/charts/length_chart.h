@@ -3,7 +3,7 @@
 
 #include <QWidget>
 
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 
 namespace ferry::gui {
 

@@ -4,7 +4,7 @@
 
 #include <QTextEdit>
 
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 
 namespace ferry::gui {
 

@@ -9,8 +9,8 @@
 #include "src/base/error.h"
 #include "src/config/models/models.h"
 #include "src/files/plain_file.h"
+#include "src/inputs/model_files.h"
 #include "src/service/plan/plan_answer.h"
-#include "src/service/texts/model_files.h"
 
 namespace ferry::service {
 namespace {

@@ -10,10 +10,10 @@
 #include "src/data/read/dataset_files.h"
 #include "src/data/sampler.h"
 #include "src/files/file_stamp.h"
+#include "src/inputs/given_data.h"
+#include "src/inputs/model_files.h"
+#include "src/inputs/prompts.h"
 #include "src/plan/param_groups.h"
-#include "src/service/texts/given_data.h"
-#include "src/service/texts/model_files.h"
-#include "src/service/texts/prompts.h"
 #include "src/text/spec/tokenizer_spec.h"
 
 namespace ferry::service {

@@ -18,6 +18,7 @@
 #include "src/base/error.h"
 #include "src/config/config.h"
 #include "src/files/hf/hf_config.h"
+#include "src/inputs/counts.h"
 #include "src/plan/disk.h"
 #include "src/plan/drive_life.h"
 #include "src/plan/nvme.h"
@@ -25,7 +26,6 @@
 #include "src/service/plan/more_memory.h"
 #include "src/service/plan/plan_machine.h"
 #include "src/service/tell.h"
-#include "src/service/texts/counts.h"
 
 namespace ferry::service {
 

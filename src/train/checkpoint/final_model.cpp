@@ -14,11 +14,11 @@
 #include "src/files/plain_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
+#include "src/inputs/model_files.h"
 #include "src/plan/disk.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/settings_file.h"
-#include "src/service/texts/model_files.h"
 #include "src/text/spec/tokenizer_spec.h"
 #include "src/train/control/interrupt.h"
 

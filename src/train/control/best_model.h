@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "src/inputs/tokens.h"
 #include "src/runs/logs/metrics_log.h"
-#include "src/service/texts/tokens.h"
 
 namespace ferry {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "src/service/texts/sampling_rule.h"
+#include "src/inputs/sampling_rule.h"
 
 namespace ferry {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/service/texts/prompts.h"
+#include "src/inputs/prompts.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {

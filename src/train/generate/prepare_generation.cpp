@@ -10,8 +10,8 @@
 #include "src/config/models/models.h"
 #include "src/data/run_dataset.h"
 #include "src/files/plain_file.h"
+#include "src/inputs/model_files.h"
 #include "src/plan/run_plan.h"
-#include "src/service/texts/model_files.h"
 #include "src/train/generate/generation.h"
 
 namespace ferry {

@@ -8,7 +8,7 @@
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
 #include "src/engine/host_batch.h"
-#include "src/service/texts/tokens.h"
+#include "src/inputs/tokens.h"
 
 namespace ferry {
 

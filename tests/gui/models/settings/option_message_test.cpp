@@ -7,7 +7,7 @@
 
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 #include "tests/files/test_files.h"
 #include "tests/train/tiny_model.h"
 

@@ -1,7 +1,7 @@
 // The texts of a training as the model will see them: places of tokens, what is trained on, what is
 // cut, the first batch.
 
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 
 #include "src/data/step_plan.h"
 #include "src/files/hf/hf_config.h"
+#include "src/inputs/data.h"
+#include "src/inputs/tokens.h"
 #include "src/plan/run_plan.h"
-#include "src/service/texts/data.h"
-#include "src/service/texts/tokens.h"
 #include "tests/files/test_files.h"
 #include "tests/plan/settings.h"
 #include "tests/train/tiny_model.h"

@@ -1,6 +1,6 @@
 // The data of a training as its settings name them: what is held out, and whose labels they are.
 
-#include "src/service/texts/data.h"
+#include "src/inputs/data.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 
 #include <set>
 
-#include "src/service/texts/tokens.h"
+#include "src/inputs/tokens.h"
 #include "tests/files/test_files.h"
 #include "tests/plan/settings.h"
 #include "tests/text/model_files.h"

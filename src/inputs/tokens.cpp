@@ -1,4 +1,4 @@
-#include "src/service/texts/tokens.h"
+#include "src/inputs/tokens.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 #include "src/data/tokens/tokenize.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
-#include "src/service/texts/token_code.h"
+#include "src/inputs/token_code.h"
 #include "src/tasks/document_parts.h"
 #include "src/term/byte_progress.h"
 

@@ -11,7 +11,7 @@
 #include "src/config/config.h"
 #include "src/data/step_plan.h"
 #include "src/data/tokenized.h"
-#include "src/service/texts/data.h"
+#include "src/inputs/data.h"
 #include "src/tasks/task.h"
 #include "src/text/tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "src/service/texts/prompts.h"
+#include "src/inputs/prompts.h"
 
 #include <fmt/format.h>
 

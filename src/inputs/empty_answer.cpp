@@ -1,4 +1,4 @@
-#include "src/service/texts/empty_answer.h"
+#include "src/inputs/empty_answer.h"
 
 #include <fmt/format.h>
 

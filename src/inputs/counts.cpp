@@ -1,4 +1,4 @@
-#include "src/service/texts/counts.h"
+#include "src/inputs/counts.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "src/service/texts/chosen_task.h"
+#include "src/inputs/chosen_task.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "src/config/models/models.h"
 #include "src/data/run_dataset.h"
 #include "src/files/hf/hf_config.h"
-#include "src/service/texts/model_files.h"
+#include "src/inputs/model_files.h"
 #include "src/tasks/task.h"
 
 namespace ferry {

@@ -1,4 +1,4 @@
-#include "src/service/texts/model_files.h"
+#include "src/inputs/model_files.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "src/service/texts/preview.h"
+#include "src/service/preview.h"
 
 #include <fmt/format.h>
 
@@ -15,12 +15,12 @@
 #include "src/data/step_plan.h"
 #include "src/data/tokens/token_writer.h"
 #include "src/files/hf/hf_config.h"
+#include "src/inputs/data.h"
+#include "src/inputs/given_data.h"
+#include "src/inputs/model_files.h"
+#include "src/inputs/tokens.h"
 #include "src/plan/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
-#include "src/service/texts/data.h"
-#include "src/service/texts/given_data.h"
-#include "src/service/texts/model_files.h"
-#include "src/service/texts/tokens.h"
 #include "src/tasks/task.h"
 #include "src/text/tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "src/service/texts/data.h"
+#include "src/inputs/data.h"
 
 #include <fmt/format.h>
 

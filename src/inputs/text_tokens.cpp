@@ -1,4 +1,4 @@
-#include "src/service/texts/text_tokens.h"
+#include "src/inputs/text_tokens.h"
 
 #include <fmt/format.h>
 

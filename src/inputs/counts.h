@@ -6,10 +6,10 @@
 #include <string>
 
 #include "src/config/config.h"
+#include "src/inputs/text_tokens.h"
+#include "src/inputs/tokens.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
-#include "src/service/texts/text_tokens.h"
-#include "src/service/texts/tokens.h"
 
 namespace ferry {
 

@@ -10,7 +10,7 @@
 #include "models/generation_memory.h"
 #include "src/config/config.h"
 #include "src/files/hf/hf_config.h"
-#include "src/service/texts/sampling_rule.h"
+#include "src/inputs/sampling_rule.h"
 #include "src/text/tokenizer.h"
 
 namespace ferry {

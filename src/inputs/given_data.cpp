@@ -1,4 +1,4 @@
-#include "src/service/texts/given_data.h"
+#include "src/inputs/given_data.h"
 
 #include <fmt/format.h>
 
