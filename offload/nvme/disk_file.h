@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 

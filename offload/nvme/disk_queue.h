@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "offload/nvme/disk_requests.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 

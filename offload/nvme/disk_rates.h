@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "offload/nvme/open_disk.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 

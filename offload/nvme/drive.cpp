@@ -16,7 +16,7 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "offload/nvme/drive.h"
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 namespace {

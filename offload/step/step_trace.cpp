@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "offload/store/store_requests.h"
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 
 namespace ferry {
 

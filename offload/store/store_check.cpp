@@ -9,7 +9,7 @@
 #include "offload/store/fixed_copy.h"
 #include "offload/store/store.h"
 #include "offload/store/store_requests.h"
-#include "src/files/crc32c.h"
+#include "src/base/crc32c.h"
 
 namespace ferry {
 namespace {

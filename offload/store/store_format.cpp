@@ -8,8 +8,8 @@
 #include <set>
 #include <type_traits>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 
 namespace ferry {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 

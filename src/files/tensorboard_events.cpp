@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "src/files/crc32c.h"
+#include "src/base/crc32c.h"
 #include "src/files/write/atomic_file.h"
 #include "src/files/write/write_error.h"
 

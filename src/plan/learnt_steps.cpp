@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "src/base/crc32c.h"
 #include "src/base/version.h"
-#include "src/files/crc32c.h"
 #include "src/plan/search/candidates.h"
 #include "src/plan/search/search.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry::runs {
 

@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/crc32c.h"
 #include "src/base/json_reader.h"
-#include "src/files/crc32c.h"
 #include "src/runs/control_socket.h"
 
 namespace ferry::runs {

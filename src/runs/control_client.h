@@ -9,7 +9,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry::runs {
 

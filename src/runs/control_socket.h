@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry::runs {
 

@@ -16,9 +16,9 @@
 #include "models/bert/bert_table.h"
 #include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
+#include "src/base/crc32c.h"
 #include "src/base/host_memory.h"
 #include "src/engine/state/state_files.h"
-#include "src/files/crc32c.h"
 #include "src/plan/plan.h"
 #include "tests/files/test_files.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "offload/store/store_format.h"
-#include "src/files/crc32c.h"
+#include "src/base/crc32c.h"
 #include "src/runs/store/stripe_mark.h"
 
 namespace ferry {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 #include "src/files/hf/checkpoint_reader.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors/safetensors_writer.h"

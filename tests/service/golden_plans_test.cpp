@@ -13,8 +13,8 @@
 
 #include "offload/step/pager.h"
 #include "src/base/bytes.h"
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 #include "src/plan/nvme_need.h"
 #include "src/plan/param_groups.h"
 #include "src/service/preset_request.h"

@@ -7,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 
 namespace ferry {
 namespace {

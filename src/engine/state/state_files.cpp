@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "simd/kernels.h"
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/engine/state/saved_tensors.h"
-#include "src/files/crc32c.h"
 
 namespace ferry {
 

@@ -17,10 +17,10 @@
 #include "simd/kernels.h"
 #include "simd/philox.h"
 #include "simd/random.h"
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/base/movement.h"
 #include "src/engine/state/file_order.h"
-#include "src/files/crc32c.h"
 #include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "src/base/unique_fd.h"
 #include "src/files/hub/digest.h"
 #include "src/files/hub/hub_client.h"
-#include "src/files/unique_fd.h"
 
 namespace ferry::hub {
 

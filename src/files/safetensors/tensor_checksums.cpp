@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 
 namespace ferry {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/unique_fd.h"
 #include "src/files/plain_file.h"
-#include "src/files/unique_fd.h"
 #include "src/files/write/write_error.h"
 
 namespace ferry {

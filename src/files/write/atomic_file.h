@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/files/write/direct_writer.h"
 
 namespace ferry {

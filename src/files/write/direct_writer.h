@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/files/write/write_behind.h"
 
 namespace ferry {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <span>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry {
 

@@ -16,7 +16,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/measure/timing.h"
 
 namespace ferry::measure {

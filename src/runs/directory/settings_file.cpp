@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "src/files/crc32c.h"
+#include "src/base/crc32c.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
 

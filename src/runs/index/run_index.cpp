@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
 

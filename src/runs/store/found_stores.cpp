@@ -12,7 +12,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/runs/store/pins.h"
 #include "src/runs/store/store_place.h"
 #include "src/runs/store/stripe_mark.h"

@@ -17,7 +17,7 @@
 #include "offload/store/store_layout.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry::runs {
 namespace {

@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/files/write/owned_file.h"
 
 namespace ferry::runs {

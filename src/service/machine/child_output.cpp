@@ -14,7 +14,7 @@
 #include <cstring>
 #include <thread>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 extern char** environ;
 

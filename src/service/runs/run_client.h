@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "src/runs/control_client.h"
 
 namespace ferry::service {

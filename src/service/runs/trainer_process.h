@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 
 namespace ferry::service {
 

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/config/models/models.h"
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
-#include "src/files/crc32c.h"
 #include "src/train/kernel_set.h"
 #include "src/train/prepare/job.h"
 

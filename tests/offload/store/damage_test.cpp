@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "offload/store/store.h"
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 #include "tests/files/test_files.h"
 #include "tests/offload/store/store_cases.h"
 #include "tests/offload/store/virtual_disk.h"

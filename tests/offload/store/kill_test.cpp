@@ -19,7 +19,7 @@
 #include <thread>
 
 #include "offload/store/store.h"
-#include "src/files/unique_fd.h"
+#include "src/base/unique_fd.h"
 #include "tests/files/test_files.h"
 #include "tests/offload/store/store_files.h"
 

@@ -12,8 +12,8 @@
 #include <iterator>
 
 #include "src/base/bytes.h"
+#include "src/base/unique_fd.h"
 #include "src/files/hf/hf_directory.h"
-#include "src/files/unique_fd.h"
 #include "tests/files/test_files.h"
 #include "tests/plan/settings.h"
 #include "tests/train/tiny_model.h"

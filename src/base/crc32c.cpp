@@ -1,4 +1,4 @@
-#include "src/files/crc32c.h"
+#include "src/base/crc32c.h"
 
 #include <isa-l/crc.h>
 
