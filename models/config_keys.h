@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/ops/activation/activation_kind.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry {
 

@@ -12,7 +12,7 @@
 
 #include "models/cut_vocabulary.h"
 #include "models/tensor_table.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry {
 

@@ -9,7 +9,7 @@
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
 #include "gui/widgets/plain_tips.h"
-#include "src/base/out_of_memory.h"
+#include "src/base/process/out_of_memory.h"
 #include "src/config/paths.h"
 #include "src/files/lost_pages.h"
 #include "src/files/write/owned_file.h"

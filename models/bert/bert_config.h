@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry {
 

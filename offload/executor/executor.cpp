@@ -11,7 +11,7 @@
 
 #include "offload/device/profiler_ranges.h"
 #include "src/base/error.h"
-#include "src/base/movement.h"
+#include "src/base/process/movement.h"
 
 namespace ferry {
 namespace {

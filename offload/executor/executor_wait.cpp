@@ -9,8 +9,8 @@
 #include "offload/executor/executor.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/movement.h"
 #include "src/base/print.h"
+#include "src/base/process/movement.h"
 
 namespace ferry {
 

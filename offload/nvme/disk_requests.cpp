@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/movement.h"
+#include "src/base/process/movement.h"
 
 namespace ferry {
 namespace {

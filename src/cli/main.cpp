@@ -9,8 +9,8 @@
 
 #include "src/base/data_output.h"
 #include "src/base/error.h"
-#include "src/base/out_of_memory.h"
 #include "src/base/print.h"
+#include "src/base/process/out_of_memory.h"
 #include "src/base/utf8.h"
 #include "src/cli/commands.h"
 #include "src/files/lost_pages.h"

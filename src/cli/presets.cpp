@@ -10,8 +10,8 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
 #include "src/base/print.h"
+#include "src/base/process/host_memory.h"
 #include "src/cli/commands.h"
 #include "src/cli/preset_shown.h"
 #include "src/config/config.h"

@@ -9,7 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 #include "src/config/paths.h"
 #include "src/inputs/chosen_task.h"
 #include "src/service/trainer_program.h"

@@ -10,7 +10,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/out_of_memory.h"
+#include "src/base/process/out_of_memory.h"
 
 namespace ferry {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
-#include "src/base/threads.h"
+#include "src/base/process/host_memory.h"
+#include "src/base/process/threads.h"
 #include "src/measure/kernels/adamw.h"
 
 namespace ferry::measure {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "simd/level.h"
-#include "src/base/host_memory.h"
-#include "src/base/threads.h"
+#include "src/base/process/host_memory.h"
+#include "src/base/process/threads.h"
 #include "src/base/version.h"
 #include "src/engine/torch_setup.h"
 #include "src/measure/kernels/adamw.h"

@@ -8,9 +8,9 @@
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
 #include "src/base/median.h"
-#include "src/base/threads.h"
+#include "src/base/process/host_memory.h"
+#include "src/base/process/threads.h"
 #include "src/engine/session.h"
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/runs/control_client.h"
 #include "src/runs/control_socket.h"
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "src/base/crc32c.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/runs/control_socket.h"
 
 namespace ferry::runs {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/plain_file.h"
 
 namespace ferry::runs {

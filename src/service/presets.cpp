@@ -6,7 +6,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"
 #include "src/plan/param_groups.h"

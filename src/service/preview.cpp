@@ -8,7 +8,7 @@
 
 #include "models/tensor_table.h"
 #include "src/base/error.h"
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 #include "src/base/utf8.h"
 #include "src/config/models/models.h"
 #include "src/data/batch.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "models/loss_kind.h"
-#include "src/base/json_value.h"
+#include "src/base/json/json_value.h"
 #include "src/data/batch.h"
 #include "src/data/read/reader.h"
 #include "src/data/tokenized.h"

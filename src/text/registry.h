@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/text/pattern.h"
 #include "src/text/spec/known_tokens.h"
 #include "src/text/stages.h"

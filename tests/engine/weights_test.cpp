@@ -17,7 +17,7 @@
 #include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
 #include "src/base/crc32c.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/engine/state/state_files.h"
 #include "src/plan/plan.h"
 #include "tests/files/test_files.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "src/base/bytes.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"

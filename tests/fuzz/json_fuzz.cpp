@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/runs/directory/checkpoints.h"

@@ -24,7 +24,7 @@
 #include "simd/kernels.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 
 namespace ferry {
 namespace {

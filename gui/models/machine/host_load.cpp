@@ -6,7 +6,7 @@
 
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 
 namespace ferry::gui {
 

@@ -10,7 +10,7 @@
 
 #include "gui/models/service_words.h"
 #include "gui/models/text.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 
 namespace ferry::gui {
 

@@ -9,7 +9,7 @@
 #include "gui/models/settings/option_text.h"
 #include "gui/models/settings/settings_file.h"
 #include "gui/models/text.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/service/machine/nvidia.h"
 #include "src/service/machine/smaller_machine.h"
 

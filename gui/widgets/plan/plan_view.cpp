@@ -11,7 +11,7 @@
 #include "gui/widgets/plan/drive_fields.h"
 #include "gui/widgets/plan/verdict_icon.h"
 #include "src/base/bytes.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/plan/machine/machine_profile.h"
 
 namespace ferry::gui {

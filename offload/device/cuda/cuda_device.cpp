@@ -28,7 +28,7 @@
 #include "offload/device/host/worker_pool.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 
 namespace ferry {
 namespace {

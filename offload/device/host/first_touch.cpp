@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/base/bytes.h"
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 
 namespace ferry {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry::config {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/config/command_line/foreign_flags.h"
 #include "src/files/plain_file.h"
 #include "src/files/yaml.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/data/read/formats/json_objects.h"
 #include "src/data/read/formats/text_file.h"

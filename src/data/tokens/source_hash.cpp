@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/data/content_hash.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"

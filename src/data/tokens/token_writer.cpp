@@ -8,7 +8,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/data/content_hash.h"
 
 namespace ferry {

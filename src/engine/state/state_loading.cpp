@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "src/base/error.h"
-#include "src/base/movement.h"
+#include "src/base/process/movement.h"
 #include "src/engine/state/saved_tensors.h"
 #include "src/engine/state/state_files.h"
 

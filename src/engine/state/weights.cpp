@@ -19,7 +19,7 @@
 #include "simd/random.h"
 #include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/base/movement.h"
+#include "src/base/process/movement.h"
 #include "src/engine/state/file_order.h"
 #include "src/files/safetensors/safetensors_writer.h"
 

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
-#include "src/base/movement.h"
+#include "src/base/json/json_reader.h"
+#include "src/base/process/movement.h"
 
 namespace ferry {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "src/base/dtype.h"
-#include "src/base/json_reader.h"
-#include "src/base/json_value.h"
+#include "src/base/json/json_reader.h"
+#include "src/base/json/json_value.h"
 
 namespace ferry {
 

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/hub/hub_settings.h"
 #include "src/files/plain_file.h"
 #include "src/files/yaml.h"

@@ -12,7 +12,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/hub/file_fetch.h"
 #include "src/files/hub/hub_errors.h"
 #include "src/files/plain_file.h"

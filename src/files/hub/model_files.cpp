@@ -7,7 +7,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/hf/checkpoint_reader.h"
 #include "src/files/plain_file.h"
 

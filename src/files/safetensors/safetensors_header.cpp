@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "src/base/bytes.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <new>
 
-#include "src/base/movement.h"
+#include "src/base/process/movement.h"
 
 namespace ferry {
 namespace {

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "src/base/out_of_memory.h"
+#include "src/base/process/out_of_memory.h"
 #include "src/files/write/disk_full.h"
 
 namespace ferry {

@@ -12,7 +12,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/config/options/option.h"
 
 namespace ferry {

@@ -13,7 +13,7 @@
 
 #include "src/base/crc32c.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/runs/logs/train_log.h"

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/base/print.h"
 #include "src/base/version.h"
 #include "src/files/mapped_file.h"

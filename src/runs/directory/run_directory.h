@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/json_value.h"
+#include "src/base/json/json_value.h"
 #include "src/runs/directory/run_place.h"
 #include "src/runs/heartbeat.h"
 

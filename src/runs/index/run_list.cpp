@@ -9,7 +9,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/base/print.h"
 #include "src/files/growing_lines.h"
 #include "src/files/plain_file.h"

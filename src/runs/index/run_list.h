@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/json_value.h"
+#include "src/base/json/json_value.h"
 
 namespace ferry::runs {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/disk_full.h"
 #include "src/runs/logs/mean_loss.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/runs/store/pin_record.h"
 
 namespace ferry::runs {

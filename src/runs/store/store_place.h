@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry::runs {
 

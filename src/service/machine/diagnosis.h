@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/plan/machine/machine_profile.h"
 #include "src/service/machine/drive_wear.h"
 #include "src/service/machine/host.h"

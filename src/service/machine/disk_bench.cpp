@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/base/median.h"
 #include "src/service/machine/child_output.h"
 

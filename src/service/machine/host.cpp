@@ -6,7 +6,7 @@
 #include <fstream>
 #include <set>
 
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 #include "src/plan/machine/machine_profile.h"
 
 namespace ferry::service {

@@ -1,6 +1,6 @@
 #pragma once
 // The host as `ferry doctor` shows it: processor, limits, disk, system. Free memory and cgroups are
-// src/base/host_memory.h's.
+// src/base/process/host_memory.h's.
 
 #include <cstdint>
 #include <filesystem>

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
-#include "src/base/threads.h"
+#include "src/base/json/json_reader.h"
+#include "src/base/process/threads.h"
 #include "src/service/machine/child_output.h"
 
 namespace ferry::service {

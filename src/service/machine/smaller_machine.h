@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/config/command_line/command_line.h"
 #include "src/service/machine/nvidia.h"
 #include "src/service/presets.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/data/sampler.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 namespace ferry::service {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/config/config.h"
 #include "src/config/paths.h"
 #include "src/files/mapped_file.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "src/base/json_value.h"
+#include "src/base/json/json_value.h"
 #include "src/files/file_stamp.h"
 #include "src/service/runs/run_actions.h"
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/text/added_tokens.h"
 #include "src/text/token_map.h"
 

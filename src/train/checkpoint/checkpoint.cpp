@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/out_of_memory.h"
 #include "src/base/print.h"
+#include "src/base/process/out_of_memory.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/nvme.h"

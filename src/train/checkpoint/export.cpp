@@ -8,7 +8,7 @@
 #include "models/family.h"
 #include "simd/kernels.h"
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/engine/state/state_files.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"

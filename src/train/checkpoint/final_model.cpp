@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/config/named_places.h"
 #include "src/engine/state/weights.h"
 #include "src/files/plain_file.h"

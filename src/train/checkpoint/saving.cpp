@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "src/base/out_of_memory.h"
+#include "src/base/process/out_of_memory.h"
 
 namespace ferry {
 

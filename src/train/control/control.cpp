@@ -8,8 +8,8 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
-#include "src/base/movement.h"
+#include "src/base/process/host_memory.h"
+#include "src/base/process/movement.h"
 #include "src/train/control/interrupt.h"
 
 namespace ferry {

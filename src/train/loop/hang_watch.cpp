@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "src/base/error.h"
-#include "src/base/movement.h"
 #include "src/base/print.h"
+#include "src/base/process/movement.h"
 
 namespace ferry {
 namespace {

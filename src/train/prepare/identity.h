@@ -3,7 +3,7 @@
 // checkpoint, compared on resume. Budgets, places, orders and worker counts are not among them.
 
 #include <nlohmann/json_fwd.hpp>
-#include "src/base/json_value.h"
+#include "src/base/json/json_value.h"
 #include "src/config/config.h"
 
 namespace ferry {

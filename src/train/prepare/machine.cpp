@@ -7,9 +7,9 @@
 
 #include "offload/device/device.h"
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
 #include "src/base/print.h"
-#include "src/base/threads.h"
+#include "src/base/process/host_memory.h"
+#include "src/base/process/threads.h"
 #include "src/plan/nvme.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/drive_rates.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/engine/session.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/last_step.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/movement.h"
 #include "src/base/print.h"
+#include "src/base/process/movement.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/nvme.h"
 #include "src/runs/store/drive_rates.h"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/out_of_memory.h"
 #include "src/base/print.h"
+#include "src/base/process/out_of_memory.h"
 #include "src/engine/step_time.h"
 #include "src/plan/run_plan.h"
 #include "src/runs/logs/wall_time.h"

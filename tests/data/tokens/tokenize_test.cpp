@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
 #include "src/data/tokenized.h"

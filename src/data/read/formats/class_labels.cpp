@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 #include "src/data/read/raw_rows.h"
 #include "src/files/hub/dataset_choice.h"
 #include "src/files/plain_file.h"

@@ -21,7 +21,7 @@
 #include "gui/widgets/charts/curve_plot.h"
 #include "gui/widgets/charts/curve_style.h"
 #include "gui/widgets/runs/log_pane.h"
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 #include "tests/gui/run_files.h"
 
 namespace ferry::gui {

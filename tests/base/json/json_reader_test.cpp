@@ -1,4 +1,4 @@
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

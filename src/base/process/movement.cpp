@@ -1,4 +1,4 @@
-#include "src/base/movement.h"
+#include "src/base/process/movement.h"
 
 #include <fmt/format.h>
 

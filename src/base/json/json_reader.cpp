@@ -1,7 +1,7 @@
 // nlohmann's parser does not call itself, and reports what it finds piece by piece. Only its
 // pieces are used here: a tree is built by TreeBuilder, once depth and keys are known to be right.
 
-#include "src/base/json_reader.h"
+#include "src/base/json/json_reader.h"
 
 #include <fmt/format.h>
 

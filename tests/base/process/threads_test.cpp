@@ -1,6 +1,6 @@
 // Threads are counted by what the process may run on, not by what the machine has.
 
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "src/base/json_value.h"
+#include "src/base/json/json_value.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>

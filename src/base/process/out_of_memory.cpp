@@ -1,4 +1,4 @@
-#include "src/base/out_of_memory.h"
+#include "src/base/process/out_of_memory.h"
 
 #include <unistd.h>
 

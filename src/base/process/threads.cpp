@@ -1,4 +1,4 @@
-#include "src/base/threads.h"
+#include "src/base/process/threads.h"
 
 #include <sched.h>
 

@@ -1,4 +1,4 @@
-#include "src/base/host_memory.h"
+#include "src/base/process/host_memory.h"
 
 #include <gtest/gtest.h>
 
