@@ -10,8 +10,8 @@
 #include "gui/app/palette.h"
 #include "gui/widgets/plain_tips.h"
 #include "src/base/process/out_of_memory.h"
-#include "src/config/paths.h"
 #include "src/files/lost_pages.h"
+#include "src/files/paths.h"
 #include "src/files/write/owned_file.h"
 
 namespace {
@@ -21,7 +21,7 @@ namespace {
 void choose_fonts() {
   std::error_code error;
   if (std::filesystem::exists("/etc/fonts/fonts.conf", error)) return;
-  const auto own = ferry::config::program_directory() / "../share/ferry/fonts/fonts.conf";
+  const auto own = ferry::program_directory() / "../share/ferry/fonts/fonts.conf";
   if (std::filesystem::exists(own, error))
     setenv("FONTCONFIG_FILE", own.lexically_normal().c_str(), /*overwrite=*/0);
 }

@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/runs/index/run_list.h"
 
 namespace ferry::cli {
@@ -28,7 +28,7 @@ constexpr std::string_view kGuiHelp =
 /** Beside this program, installed or in the build tree. Throws Error(machine) where there is none.
  */
 fs::path find_app() {
-  const fs::path here = config::program_directory();
+  const fs::path here = program_directory();
   for (const char* where : {"ferry-gui", "../../gui/app/ferry-gui"})
     if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
   throw Error(Fault::machine, "cli.gui", "this Ferry was built without the desktop app",
@@ -48,9 +48,8 @@ int run_gui(Arguments arguments) {
   const fs::path app = find_app();
   std::vector<std::string> words = {app.string()};
   if (!arguments.empty()) words.push_back(fs::absolute(runs::find_run(arguments[0])).string());
-  if (config::environment_variable("DISPLAY").empty() &&
-      config::environment_variable("WAYLAND_DISPLAY").empty() &&
-      config::environment_variable("QT_QPA_PLATFORM").empty())
+  if (environment_variable("DISPLAY").empty() && environment_variable("WAYLAND_DISPLAY").empty() &&
+      environment_variable("QT_QPA_PLATFORM").empty())
     throw Error(Fault::machine, "cli.gui",
                 "there is no desktop here: DISPLAY and WAYLAND_DISPLAY are empty",
                 "log in to a desktop, or use ssh -X; `ferry runs` shows runs in a terminal");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/cli/commands.h"
 #include "src/config/command_line/verb.h"
 #include "src/term/terminal.h"
@@ -41,7 +42,7 @@ const Command& find_command(std::string_view name) {
     if (command.name == name) return command;
     names.push_back(command.name);
   }
-  std::string nearest = config::nearest_name(name, names);
+  std::string nearest = nearest_name(name, names);
   throw Error(
       Fault::usage, "cli.verb", fmt::format("unknown verb '{}'", name),
       nearest.empty() ? "ferry --help lists them" : fmt::format("did you mean '{}'?", nearest));

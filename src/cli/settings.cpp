@@ -10,7 +10,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/process/threads.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/inputs/chosen_task.h"
 #include "src/service/trainer_program.h"
 #include "src/term/terminal.h"
@@ -46,10 +46,10 @@ nlohmann::ordered_json json_of(const config::Value& value) {
 void become_trainer(std::string_view verb, Arguments arguments) {
   std::optional<fs::path> trainer = service::find_trainer();
   if (!trainer)
-    throw Error(Fault::machine, "cli.trainer",
-                fmt::format("ferry-trainer is not beside ferry in {}",
-                            config::program_directory().string()),
-                "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
+    throw Error(
+        Fault::machine, "cli.trainer",
+        fmt::format("ferry-trainer is not beside ferry in {}", program_directory().string()),
+        "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
   std::vector<std::string> words = {trainer->string(), std::string(verb)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;

@@ -9,7 +9,7 @@
 #include "src/base/print.h"
 #include "src/cli/inputs.h"
 #include "src/cli/settings.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/inputs/given_data.h"
 #include "src/inputs/prompts.h"
 #include "src/runs/directory/run_directory.h"
@@ -34,7 +34,7 @@ int fail_training(const Error& error, const std::string& resumed_from, bool want
   if (wants_json) print(json_of_error(error.what(), error.exit_code()) + "\n");
   log_line(fmt::format("ferry: {}", error.what()));
   if (!resumed_from.empty() && error.exit_code() >= runs::kFirstReportedExit)
-    log_line(runs::report_advice(config::run_of_checkpoint(resumed_from)));
+    log_line(runs::report_advice(run_of_checkpoint(resumed_from)));
   return error.exit_code();
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/config/command_line/foreign_flags.h"
 #include "src/config/param_groups.h"
 

@@ -6,8 +6,9 @@
 #include <map>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/config/options/option.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 
 namespace ferry::config {
 namespace {

@@ -12,12 +12,12 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/utf8.h"
-#include "src/config/paths.h"
 #include "src/data/sampler.h"
 #include "src/data/tokens/source_hash.h"
 #include "src/data/tokens/token_cache.h"
 #include "src/data/tokens/token_key.h"
 #include "src/data/tokens/tokenize.h"
+#include "src/files/paths.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/inputs/token_code.h"
@@ -33,9 +33,9 @@ namespace stdfs = std::filesystem;
 constexpr int64_t kWorthKeeping_bytes = 16 << 20;
 
 stdfs::path default_directory() {
-  if (const std::string cache = config::environment_variable("XDG_CACHE_HOME"); !cache.empty())
+  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); !cache.empty())
     return stdfs::path(cache) / "ferry" / "tokens";
-  if (const std::string home = config::environment_variable("HOME"); !home.empty())
+  if (const std::string home = environment_variable("HOME"); !home.empty())
     return stdfs::path(home) / ".cache" / "ferry" / "tokens";
   return {};
 }

@@ -5,7 +5,7 @@
 #include "offload/store/store_layout.h"
 #include "src/base/error.h"
 #include "src/config/param_groups.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/plan/disk.h"
 #include "src/plan/nvme_need.h"
 
@@ -31,7 +31,7 @@ Directories nvme_directories(std::string_view text, std::string_view where) {
 
 Directories nvme_directories_of_environment() {
   constexpr const char* kVariable = "FERRY_NVME_PATH";
-  return nvme_directories(config::environment_variable(kVariable), kVariable);
+  return nvme_directories(environment_variable(kVariable), kVariable);
 }
 
 int checkpoints_kept(const config::Config& config) {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/config/param_groups.h"
 
 namespace ferry {
@@ -35,7 +36,7 @@ std::string nearest_pattern(const std::string& pattern, const ModelTable& model)
     add(entry.hf_name);
     std::ranges::for_each(entry.also_named, add);
   }
-  return config::nearest_name(pattern, {names.begin(), names.end()});
+  return nearest_name(pattern, {names.begin(), names.end()});
 }
 
 /** One option's patterns over the names of a model. */

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "src/base/nearest_name.h"
 #include "src/base/version.h"
 #include "src/config/options/option.h"
 #include "tests/config/config_fixture.h"

@@ -10,7 +10,7 @@
 
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 
 namespace ferry::gui {
 
@@ -61,7 +61,7 @@ std::optional<SampleData> articles() {
 
 std::optional<SampleData> messages() {
   std::error_code error;
-  for (const fs::path& presets : config::own_preset_directories())
+  for (const fs::path& presets : own_preset_directories())
     if (const fs::path file = presets / "samples" / "messages.csv"; fs::exists(file, error))
       return SampleData{.path = file,
                         .what = SampleDataWords::tr("160 short messages to a shop, in 4 kinds"),

@@ -6,7 +6,7 @@
 
 #include "gui/models/text.h"
 #include "src/config/options/value.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/runs/logs/train_log.h"
 
 namespace ferry::gui {
@@ -37,8 +37,8 @@ std::string flag_value(const config::Option& option, const config::Value& value)
 }
 
 std::optional<fs::path> find_ferry() {
-  if (std::string given = config::environment_variable("FERRY"); !given.empty()) return given;
-  const fs::path here = config::program_directory();
+  if (std::string given = environment_variable("FERRY"); !given.empty()) return given;
+  const fs::path here = program_directory();
   for (const char* where : {"ferry", "../../src/cli/ferry", "../src/cli/ferry", "../bin/ferry"})
     if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
   return std::nullopt;

@@ -12,7 +12,7 @@
 #include "gui/models/process/ferry_command.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 
 namespace ferry::gui {
 
@@ -82,7 +82,7 @@ fs::path Launcher::start(const config::Config& config, const fs::path& runs) {
 }
 
 void Launcher::resume(const fs::path& run, const QStringList& extra) {
-  const fs::path directory = config::run_of_checkpoint(run);
+  const fs::path directory = run_of_checkpoint(run);
   if (is_starting(directory)) return;
   launch({.run = directory}, QStringList{"--resume=" + path_text(run)} + extra);
 }

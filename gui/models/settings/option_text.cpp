@@ -6,6 +6,7 @@
 
 #include "gui/models/service_words.h"
 #include "gui/models/text.h"
+#include "src/base/nearest_name.h"
 #include "src/config/options/value.h"
 #include "src/config/param_groups.h"
 
@@ -118,7 +119,7 @@ QString problem_of(const Option& option, const QString& text) {
     return OptionWords::tr("%1. Expected %2.").arg(why, expected_of(option));
   }
   if (option.type == Type::choice) {
-    const std::string nearest = config::nearest_name(text.toStdString(), option.choices);
+    const std::string nearest = nearest_name(text.toStdString(), option.choices);
     if (!nearest.empty())
       return OptionWords::tr("Did you mean %1?").arg(isolated(to_text(nearest)));
   }

@@ -14,7 +14,7 @@
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
 #include "gui/widgets/look.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/inputs/given_data.h"
 #include "src/service/train_check.h"
 
@@ -274,7 +274,7 @@ void NewRunPage::start() {
       return;
     }
     const fs::path point = fs::absolute(from);
-    starting_ = config::run_of_checkpoint(point);
+    starting_ = run_of_checkpoint(point);
     QStringList extra;
     for (const QString& argument : arguments_of(*config, config::kTrain))
       if (!argument.startsWith("--resume-from-checkpoint=") &&

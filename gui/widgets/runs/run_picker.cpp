@@ -12,7 +12,7 @@
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 
 namespace ferry::gui {
 
@@ -167,7 +167,7 @@ void RunPicker::fill_models(const fs::path& wanted) {
 void RunPicker::choose(const fs::path& path) {
   if (path.empty()) return;
   const fs::path given = tidy(path);
-  const fs::path run = config::run_of_checkpoint(given);
+  const fs::path run = run_of_checkpoint(given);
   if (!is_run(run)) return set_chosen({}, given);
   // Its facts now, and not when all runs have been read: what comes next asks for them.
   if (row_of(run) < 0) choices_.insert(choices_.begin(), read_run_choice(run));

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/bench_disk.h"
@@ -69,7 +70,7 @@ struct BenchRequest {
 void check_part(const std::string& part) {
   if (std::find(std::begin(kParts), std::end(kParts), part) != std::end(kParts)) return;
   const std::vector<std::string_view> names(std::begin(kParts), std::end(kParts));
-  const std::string nearest = config::nearest_name(part, names);
+  const std::string nearest = nearest_name(part, names);
   refuse(fmt::format("unknown part '{}'", part),
          fmt::format("{}the parts are {}",
                      nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),

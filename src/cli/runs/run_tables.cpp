@@ -9,7 +9,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/print.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/index/run_list.h"
 #include "src/term/table.h"
@@ -68,7 +68,7 @@ std::string duration_text(const RunSummary& run) {
 
 /** "runs", "~/work/runs" */
 std::string place_of(const RunSummary& run) {
-  const std::string home = config::environment_variable("HOME");
+  const std::string home = environment_variable("HOME");
   const std::string place = run.path.has_parent_path() ? run.path.parent_path().string() : ".";
   return !home.empty() && place.starts_with(home + "/") ? "~" + place.substr(home.size()) : place;
 }

@@ -11,6 +11,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/runs/run_tables.h"
@@ -242,7 +243,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     std::vector<std::string_view> names;
     for (const RunsVerb& known : kVerbs)
       names.push_back(known.name);
-    meant = config::nearest_name(verb, names);
+    meant = nearest_name(verb, names);
   }
   throw wrong(fmt::format("ferry runs has no '{}'", verb),
               meant.empty() ? "ferry runs --help lists what there is"

@@ -9,10 +9,11 @@
 #include <map>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/config/command_line/foreign_flags.h"
 #include "src/config/named_places.h"
-#include "src/config/paths.h"
 #include "src/config/preset.h"
+#include "src/files/paths.h"
 
 namespace ferry::config {
 

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/config/command_line/recipe_flags.h"
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"

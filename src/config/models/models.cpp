@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/nearest_name.h"
 #include "src/config/models/known_models.h"
 #include "src/config/options/option.h"
-#include "src/config/paths.h"
 #include "src/files/hub/hub_cache.h"
 #include "src/files/hub/hub_settings.h"
+#include "src/files/paths.h"
 
 namespace ferry::config {
 

@@ -111,15 +111,6 @@ struct NameMatch {
 /** '-' counts as '_'. O(options); called once per name that the user wrote. */
 NameMatch find_option(std::string_view name);
 
-/** '-' to '_', ASCII upper case to lower: how names are compared. */
-std::string normalized_name(std::string_view name);
-
-/** The candidate nearest to what was typed, or empty when none is near enough to be meant: with
- * `most_edits` one that so many letters tell from it, else also one that it is a part of. */
-std::string nearest_name(std::string_view typed,
-                         const std::vector<std::string_view>& candidates,
-                         std::optional<size_t> most_edits = {});
-
 /** The tables of src/config/options.md, in Markdown: one for each group, a line for each option. */
 std::string options_markdown();
 

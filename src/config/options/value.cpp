@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "src/base/bytes.h"
+#include "src/base/nearest_name.h"
 #include "src/config/param_groups.h"
 
 namespace ferry::config {

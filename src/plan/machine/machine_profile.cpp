@@ -13,7 +13,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
-#include "src/config/options/option.h"
+#include "src/base/nearest_name.h"
 
 namespace ferry {
 namespace {
@@ -305,7 +305,7 @@ class Reader {
     for (const auto& [key, value] : object_.fields()) {
       if (value.value().is_null()) value.refuse("a value");  // a figure that was not finite
       if (std::ranges::find(known_, key) != known_.end()) continue;
-      const std::string nearest = config::nearest_name(key, known_);
+      const std::string nearest = nearest_name(key, known_);
       value.fail("is an unknown key",
                  nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest));
     }

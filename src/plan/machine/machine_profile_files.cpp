@@ -8,9 +8,9 @@
 #include <map>
 
 #include "src/base/error.h"
-#include "src/config/options/option.h"
-#include "src/config/paths.h"
+#include "src/base/nearest_name.h"
 #include "src/files/mapped_file.h"
+#include "src/files/paths.h"
 #include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
 #include "src/files/write/file_lock.h"
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 /** name -> file; an installed preset hides the source tree's. */
 std::map<std::string, fs::path> preset_files() {
   std::map<std::string, fs::path> files;
-  for (const fs::path& presets : config::own_preset_directories()) {
+  for (const fs::path& presets : own_preset_directories()) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(presets / "machines", error))
       if (entry.path().extension() == ".json")
@@ -36,7 +36,7 @@ std::map<std::string, fs::path> preset_files() {
 /** "NVIDIA GeForce RTX 2080 Ti" and "rtx2080ti" are both "2080ti". */
 std::string plain_card_name(std::string_view name) {
   std::string plain;
-  for (const char c : config::normalized_name(name))
+  for (const char c : normalized_name(name))
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) plain += c;
   for (const std::string_view maker : {"nvidia", "geforce", "tesla", "quadro", "rtx", "gtx"})
     if (plain.starts_with(maker)) plain.erase(0, maker.size());
@@ -107,7 +107,7 @@ MachineProfile find_machine_preset(std::string_view name) {
   for (const auto& [known, file] : files)
     names.push_back(known);
   std::string nearest = card_named(name, names);
-  if (nearest.empty()) nearest = config::nearest_name(name, names);
+  if (nearest.empty()) nearest = nearest_name(name, names);
   throw Error(Fault::usage, "machine.preset", fmt::format("no machine '{}'", name),
               nearest.empty() ? fmt::format("there are {}; or a profile's file, FILE.json",
                                             fmt::join(names, ", "))

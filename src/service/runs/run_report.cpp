@@ -11,8 +11,8 @@
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/config/config.h"
-#include "src/config/paths.h"
 #include "src/files/mapped_file.h"
+#include "src/files/paths.h"
 #include "src/files/zip_file.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/index/run_list.h"
@@ -169,8 +169,7 @@ fs::path write_run_report(const fs::path& run, const fs::path& output) {
     if (!is_link(run / "run.json")) record = *runs::summarise(run).record;
   } catch (const Error&) {  // damaged: it goes as text
   }
-  const runs::Redaction redaction(config::environment_variable("HOME"),
-                                  paths_named_in(run, record));
+  const runs::Redaction redaction(environment_variable("HOME"), paths_named_in(run, record));
   ordered_json machine = machine_report();
   redaction.clean(machine);
   const std::string plan = redaction.text(plan_text(run, record));

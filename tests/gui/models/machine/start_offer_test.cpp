@@ -4,7 +4,7 @@
 #include "gui/models/results/export_check.h"
 #include "gui/models/runs/run_choices.h"
 #include "src/base/error.h"
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 #include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"
 
@@ -16,7 +16,7 @@ const service::MachineHere kLaptop{
 
 TEST(SampleData, ShippedMessagesAreThere) {
   bool is_found = false;
-  for (const auto& directory : config::own_preset_directories())
+  for (const auto& directory : own_preset_directories())
     is_found = is_found || std::filesystem::exists(directory / "samples" / "messages.csv");
   EXPECT_TRUE(is_found);
   const auto data = find_sample_data(SampleKind::labelled);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry::config {
+namespace ferry {
 
 /** Directory of the running program, from /proc/self/exe. */
 std::filesystem::path program_directory();
@@ -20,4 +20,4 @@ std::string environment_variable(const char* name);
 /** Where the presets lie that come with Ferry, the installed ones first. */
 std::vector<std::filesystem::path> own_preset_directories();
 
-}  // namespace ferry::config
+}  // namespace ferry

@@ -1,8 +1,8 @@
-#include "src/config/paths.h"
+#include "src/files/paths.h"
 
 #include <cstdlib>
 
-namespace ferry::config {
+namespace ferry {
 
 namespace fs = std::filesystem;
 
@@ -27,4 +27,4 @@ fs::path run_of_checkpoint(const fs::path& given) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-}  // namespace ferry::config
+}  // namespace ferry
