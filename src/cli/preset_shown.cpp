@@ -8,7 +8,7 @@
 #include "src/base/error.h"
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 namespace ferry::cli {
 namespace {

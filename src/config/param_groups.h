@@ -1,6 +1,6 @@
 #pragma once
 // How options param_groups and freeze are spelt. The patterns are matched with a model's names by
-// src/plan/param_groups.h; here is the text alone.
+// src/request/param_groups.h; here is the text alone.
 
 #include <optional>
 #include <string>

@@ -9,7 +9,7 @@
 #include "src/inputs/text_tokens.h"
 #include "src/inputs/tokens.h"
 #include "src/plan/plan.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 namespace ferry {
 

@@ -15,7 +15,7 @@
 #include "src/measure/bench.h"
 #include "src/measure/kernels/gemm.h"
 #include "src/measure/step.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 namespace ferry::measure {
 namespace {

@@ -15,7 +15,7 @@
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
 #include "src/measure/bench.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 namespace ferry::measure {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "src/config/config.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/service/presets.h"
 
 namespace ferry::service {

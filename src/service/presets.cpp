@@ -8,8 +8,8 @@
 #include "src/base/error.h"
 #include "src/base/process/host_memory.h"
 #include "src/config/models/models.h"
-#include "src/plan/disk.h"
-#include "src/plan/param_groups.h"
+#include "src/request/disk.h"
+#include "src/request/param_groups.h"
 #include "src/service/preset_request.h"
 #include "src/tasks/task.h"
 

@@ -19,7 +19,7 @@
 #include "src/inputs/given_data.h"
 #include "src/inputs/model_files.h"
 #include "src/inputs/tokens.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/tasks/task.h"
 #include "src/text/tokenizer.h"

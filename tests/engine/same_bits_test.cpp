@@ -18,7 +18,7 @@
 #include "models/block.h"
 #include "models/family.h"
 #include "src/data/hash.h"
-#include "src/plan/param_groups.h"
+#include "src/request/param_groups.h"
 #include "tests/config/config_fixture.h"
 #include "tests/engine/toy_runs.h"
 

@@ -10,7 +10,7 @@
 
 #include "src/inputs/tokens.h"
 #include "tests/files/test_files.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 #include "tests/text/model_files.h"
 
 namespace ferry {

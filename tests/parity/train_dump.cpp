@@ -20,8 +20,8 @@
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
 #include "src/files/hf/hf_directory.h"
-#include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
+#include "src/request/param_groups.h"
 
 namespace ferry {
 namespace {

@@ -51,10 +51,10 @@
 #include "src/engine/step_time.h"
 #include "src/engine/torch_setup.h"
 #include "src/plan/nvme_need.h"
-#include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
 #include "src/plan/plan_choice.h"
-#include "src/plan/run_plan.h"
+#include "src/request/param_groups.h"
+#include "src/request/run_plan.h"
 #include "tests/perf/random_rows.h"
 #include "tests/perf/shapes.h"
 

@@ -16,7 +16,7 @@
 #include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/plan/nvme_need.h"
-#include "src/plan/param_groups.h"
+#include "src/request/param_groups.h"
 #include "src/service/preset_request.h"
 #include "tests/perf/shapes.h"
 

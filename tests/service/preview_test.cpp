@@ -12,9 +12,9 @@
 #include "src/files/hf/hf_config.h"
 #include "src/inputs/data.h"
 #include "src/inputs/tokens.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "tests/files/test_files.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::service {

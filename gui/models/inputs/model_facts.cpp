@@ -12,7 +12,7 @@
 #include "src/config/models/models.h"
 #include "src/files/hf/hf_config.h"
 #include "src/inputs/model_files.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/tasks/task.h"
 

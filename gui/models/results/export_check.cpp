@@ -9,7 +9,7 @@
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
-#include "src/plan/disk.h"
+#include "src/request/disk.h"
 
 namespace ferry::gui {
 

@@ -10,7 +10,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/service/machine/disk_bench.h"
 #include "src/service/machine/measured.h"
 #include "src/term/progress.h"

@@ -14,7 +14,7 @@
 #include "src/cli/machine/profile_tables.h"
 #include "src/config/models/models.h"
 #include "src/files/hf/hf_config.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/service/machine/facts.h"
 #include "src/term/table.h"

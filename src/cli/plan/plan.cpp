@@ -12,7 +12,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/plan/plan_time.h"
 #include "src/cli/settings.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/service/machine/drive_wear.h"
 #include "src/service/machine/smaller_machine.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "offload/nvme/open_disk.h"
-#include "src/plan/nvme.h"
-#include "src/plan/run_plan.h"
+#include "src/request/nvme.h"
+#include "src/request/run_plan.h"
 
 namespace ferry {
 

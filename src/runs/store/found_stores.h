@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 
 namespace ferry::runs {
 

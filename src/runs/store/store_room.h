@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/files/write/file_lock.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 
 namespace ferry::runs {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "offload/nvme/drive_health.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 
 namespace ferry::service {
 

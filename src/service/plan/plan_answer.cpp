@@ -13,7 +13,7 @@
 #include "src/inputs/given_data.h"
 #include "src/inputs/model_files.h"
 #include "src/inputs/prompts.h"
-#include "src/plan/param_groups.h"
+#include "src/request/param_groups.h"
 #include "src/text/spec/tokenizer_spec.h"
 
 namespace ferry::service {

@@ -7,7 +7,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/process/host_memory.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/runs/store/store_room.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/config/config.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/service/machine/nvidia.h"
 
 namespace ferry::service {

@@ -11,7 +11,7 @@
 #include "src/base/process/out_of_memory.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "src/train/checkpoint/final_model.h"

@@ -22,7 +22,7 @@
 
 #include "src/engine/state/state_files.h"
 #include "src/files/write/write_behind.h"
-#include "src/plan/disk.h"
+#include "src/request/disk.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/last_step.h"
 #include "src/train/prepare/job.h"

@@ -13,7 +13,7 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/pin_record.h"
 

@@ -15,7 +15,7 @@
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/inputs/model_files.h"
-#include "src/plan/disk.h"
+#include "src/request/disk.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/settings_file.h"

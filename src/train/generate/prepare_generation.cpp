@@ -11,7 +11,7 @@
 #include "src/data/run_dataset.h"
 #include "src/files/plain_file.h"
 #include "src/inputs/model_files.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/train/generate/generation.h"
 
 namespace ferry {

@@ -11,7 +11,7 @@
 #include "src/base/bytes.h"
 #include "src/base/print.h"
 #include "src/plan/drive_life.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/logs/train_log.h"
 #include "src/term/confusion.h"
 #include "src/term/curve.h"

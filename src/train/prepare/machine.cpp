@@ -10,7 +10,7 @@
 #include "src/base/print.h"
 #include "src/base/process/host_memory.h"
 #include "src/base/process/threads.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/runs/store/store_place.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/config/config.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 namespace ferry {
 

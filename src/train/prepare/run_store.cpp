@@ -10,7 +10,7 @@
 #include "src/base/print.h"
 #include "src/base/process/movement.h"
 #include "src/files/write/atomic_file.h"
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"

@@ -10,7 +10,7 @@
 #include "src/base/print.h"
 #include "src/base/process/out_of_memory.h"
 #include "src/engine/step_time.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "src/runs/logs/wall_time.h"
 #include "src/term/terminal.h"
 #include "src/train/control/events.h"

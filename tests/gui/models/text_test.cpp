@@ -14,7 +14,7 @@
 #include "gui/models/settings/option_text.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/service/runs/run_actions.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 
 namespace ferry::gui {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "src/base/error.h"
 #include "src/plan/learnt_steps.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry {

@@ -10,11 +10,11 @@
 
 #include "src/base/error.h"
 #include "src/config/models/models.h"
-#include "src/plan/run_plan.h"
 #include "src/plan/search/fill.h"
+#include "src/request/run_plan.h"
 #include "tests/plan/requests.h"
 #include "tests/plan/search/even_plans.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 
 namespace ferry::test {
 namespace {

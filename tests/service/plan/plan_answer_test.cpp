@@ -15,7 +15,7 @@
 #include "src/base/unique_fd.h"
 #include "src/files/hf/hf_directory.h"
 #include "tests/files/test_files.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::service {

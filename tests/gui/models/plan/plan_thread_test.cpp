@@ -13,7 +13,7 @@
 #include "gui/models/text.h"
 #include "tests/files/test_files.h"
 #include "tests/gui/waiting.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::gui {

@@ -1,4 +1,4 @@
-#include "src/plan/param_groups.h"
+#include "src/request/param_groups.h"
 
 #include <fmt/format.h>
 #include <fnmatch.h>

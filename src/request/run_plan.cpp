@@ -1,4 +1,4 @@
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 #include "src/base/process/host_memory.h"
 #include "src/base/process/threads.h"
 #include "src/plan/cost/rates.h"
-#include "src/plan/nvme.h"
 #include "src/plan/nvme_need.h"
+#include "src/request/nvme.h"
 
 namespace ferry {
 

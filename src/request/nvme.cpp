@@ -1,4 +1,4 @@
-#include "src/plan/nvme.h"
+#include "src/request/nvme.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include "src/base/error.h"
 #include "src/config/param_groups.h"
 #include "src/files/paths.h"
-#include "src/plan/disk.h"
 #include "src/plan/nvme_need.h"
+#include "src/request/disk.h"
 
 namespace ferry {
 

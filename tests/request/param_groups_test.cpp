@@ -1,7 +1,7 @@
 // Options freeze, param_groups and layerwise_lr_decay on the tensor table of a BERT, and what the
 // plan makes of them.
 
-#include "src/plan/param_groups.h"
+#include "src/request/param_groups.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/plan/plan.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 
 namespace ferry {
 namespace {

@@ -1,6 +1,6 @@
 // A run's settings as resolved on a machine: data type, attention, states, lengths.
 
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "tests/plan/settings.h"
+#include "tests/request/settings.h"
 
 namespace ferry {
 namespace {

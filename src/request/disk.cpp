@@ -1,4 +1,4 @@
-#include "src/plan/disk.h"
+#include "src/request/disk.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "offload/step/state_pieces.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/plan/run_plan.h"
+#include "src/request/run_plan.h"
 
 namespace ferry {
 namespace {
