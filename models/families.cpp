@@ -104,16 +104,17 @@ std::string architecture_of(std::string_view stem, HeadKind head) {
 }
 
 std::string_view name_of(HeadKind head) {
+  using enum HeadKind;
   switch (head) {
-    case HeadKind::classification:
+    case classification:
       return "classification";
-    case HeadKind::masked_lm:
+    case masked_lm:
       return "mlm";
-    case HeadKind::token_classification:
+    case token_classification:
       return "token-classification";
-    case HeadKind::question_answering:
+    case question_answering:
       return "question-answering";
-    case HeadKind::causal_lm:
+    case causal_lm:
       return "causal-lm";
   }
   return "?";

@@ -26,45 +26,24 @@ void add_embeddings(ModelBuilder& builder, const BertConfig& config, const Model
 /** The names in BERT checkpoints besides the weights that this model uses, other heads' among them.
  */
 std::vector<std::string> ignored_names(HeadKind head) {
+  using enum HeadKind;
   std::vector<std::string> names = {"cls.seq_relationship.weight", "cls.seq_relationship.bias",
                                     "cls.predictions.decoder.weight"};
   const auto ignore_unless = [&names](bool used, std::initializer_list<const char*> more) {
     if (!used) names.insert(names.end(), more.begin(), more.end());
   };
-  ignore_unless(head == HeadKind::classification,
-                {"pooler.dense.weight", "pooler.dense.bias", "bert.pooler.dense.weight",
-                 "bert.pooler.dense.bias"});
-  ignore_unless(head == HeadKind::classification || head == HeadKind::token_classification,
+  ignore_unless(head == classification, {"pooler.dense.weight", "pooler.dense.bias",
+                                         "bert.pooler.dense.weight", "bert.pooler.dense.bias"});
+  ignore_unless(head == classification || head == token_classification,
                 {"classifier.weight", "classifier.bias"});
-  ignore_unless(head == HeadKind::question_answering, {"qa_outputs.weight", "qa_outputs.bias"});
+  ignore_unless(head == question_answering, {"qa_outputs.weight", "qa_outputs.bias"});
   ignore_unless(
-      head == HeadKind::masked_lm,
+      head == masked_lm,
       {"cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
        "cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.bias",
        "cls.predictions.transform.LayerNorm.gamma", "cls.predictions.transform.LayerNorm.beta",
        "cls.predictions.bias", "cls.predictions.decoder.bias"});
   return names;
-}
-
-void add_head(ModelBuilder& builder, const ModelTable& model) {
-  switch (model.head) {
-    case HeadKind::classification:
-      return add_text_classifier(builder, model,
-                                 {.dense = "bert.pooler.dense", .logits = "classifier"});
-    case HeadKind::masked_lm:
-      return add_masked_lm(builder, model,
-                           {.width = model.width,
-                            .dense = "cls.predictions.transform.dense",
-                            .norm = "cls.predictions.transform.LayerNorm",
-                            .bias = "cls.predictions.bias",
-                            .decoder = "cls.predictions.decoder"});
-    case HeadKind::token_classification:
-      return add_token_classifier(builder, model);
-    case HeadKind::question_answering:
-      return add_question_answering(builder, model);
-    case HeadKind::causal_lm:
-      break;  // refused before
-  }
 }
 
 }  // namespace
@@ -91,7 +70,13 @@ ModelTable make_bert_table(const BertConfig& config, const TableOptions& options
                       bert_like_layer("bert", i, config.hidden_size, config.intermediate_size,
                                       config.num_attention_heads),
                       model);
-  add_head(builder, model);
+  add_encoder_head(builder, model,
+                   {.classifier = {.dense = "bert.pooler.dense", .logits = "classifier"},
+                    .masked_lm = {.width = model.width,
+                                  .dense = "cls.predictions.transform.dense",
+                                  .norm = "cls.predictions.transform.LayerNorm",
+                                  .bias = "cls.predictions.bias",
+                                  .decoder = "cls.predictions.decoder"}});
   model.hf_ignored = ignored_names(options.head);
   return model;
 }

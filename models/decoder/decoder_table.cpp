@@ -107,20 +107,21 @@ void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const Deco
         "projected", y,
         b.matrix("projection.weight", head.word_width, W, {head.projection + ".weight"}));
   };
+  using enum HeadKind;
   switch (model.head) {
-    case HeadKind::classification: {
+    case classification: {
       const ValueId last = output_of(b.last_rows("last", b.input()));  // (n_seqs, W)
       const ParamId score = b.matrix("score.weight", model.n_labels, b.columns_of(last),
                                      {.name = "score.weight", .optional = true});
       b.label_loss(b.logits(last, score, kNone));  // (n_seqs, L) fp32
       return b.end();
     }
-    case HeadKind::token_classification:
+    case token_classification:
       return end_in_token_labels(
           b, model,
           b.dropout("dropped", output_of(b.input()), model.head_dropout, decoder_head_dropout),
           head.tags, head.has_tag_bias);
-    case HeadKind::question_answering:
+    case question_answering:
       return end_in_answer_spans(b, model, output_of(b.input()));
     default:
       break;
@@ -142,8 +143,8 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
   const int64_t D = config.head_dim > 0 ? config.head_dim : W / std::max<int64_t>(H, 1);
   FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
               "flash attention has no fp32 form");
-  FERRY_CHECK(options.head != HeadKind::masked_lm, "no head {} of a decoder",
-              name_of(options.head));
+  using enum HeadKind;
+  FERRY_CHECK(options.head != masked_lm, "no head {} of a decoder", name_of(options.head));
   FERRY_CHECK(H > 0 && (config.head_dim > 0 || W % H == 0) && kv > 0 && H % kv == 0,
               "width {}, {} heads, {} of keys", W, H, kv);
   FERRY_CHECK(config.family != DecoderFamily::gpt2 || kv == H, "width {}, {} heads, {} of keys", W,
@@ -152,16 +153,16 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
               "heads of width {}; on a GPU they are multiples of 8 up to 256", D);
   ModelTable model;
   model.family = config.name;
-  const bool is_lm = options.head == HeadKind::causal_lm;
-  const bool classifies_texts = options.head == HeadKind::classification;
+  const bool is_lm = options.head == causal_lm;
+  const bool classifies_texts = options.head == classification;
   const std::string& stem =
       classifies_texts && !config.classifier_stem.empty() ? config.classifier_stem : config.stem;
   model.hf_architecture =
       is_lm && stem == "GPT2" ? "GPT2LMHeadModel" : architecture_of(stem, options.head);
   model.head = options.head;
   model.n_labels = is_lm ? 0 : options.n_labels;
-  if (options.head == HeadKind::question_answering) model.n_labels = 2;  // start and end
-  if (options.head == HeadKind::token_classification)
+  if (options.head == question_answering) model.n_labels = 2;  // start and end
+  if (options.head == token_classification)
     model.head_dropout = options.classifier_dropout.value_or(config.head_dropout);
   model.width = W;
   model.head_width = D;

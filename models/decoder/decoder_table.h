@@ -183,13 +183,14 @@ int64_t read_window(const JsonReader& config, int64_t otherwise);
 void read_window_of_last_layers(const JsonReader& config, DecoderConfig& its);
 
 /** The heads of decoders, as far as transformers has them: families take a part. */
-inline constexpr HeadKind kDecoderHeads[] = {HeadKind::causal_lm, HeadKind::classification,
-                                             HeadKind::token_classification,
-                                             HeadKind::question_answering};
-inline constexpr HeadKind kDecoderHeadsWithoutTags[] = {
-    HeadKind::causal_lm, HeadKind::classification, HeadKind::question_answering};
-inline constexpr std::span kDecoderHeadsWithoutAnswers = std::span(kDecoderHeads).first<3>();
-inline constexpr std::span kDecoderHeadsOfTexts = std::span(kDecoderHeads).first<2>();
+struct DecoderHeads {
+  using enum HeadKind;
+  static constexpr HeadKind kAll[] = {causal_lm, classification, token_classification,
+                                      question_answering};
+  static constexpr HeadKind kWithoutTags[] = {causal_lm, classification, question_answering};
+  static constexpr std::span kWithoutAnswers = std::span(kAll).first<3>();
+  static constexpr std::span kOfTexts = std::span(kAll).first<2>();
+};
 
 // Shapes that Ferry is measured with.
 

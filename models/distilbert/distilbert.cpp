@@ -38,27 +38,6 @@ EncoderLayer layer_of(int64_t index, const EncoderFacts& facts, int64_t intermed
           .norm = hf + "output_layer_norm"};
 }
 
-void add_head(ModelBuilder& builder, const ModelTable& model, Activation activation) {
-  switch (model.head) {
-    case HeadKind::classification:
-      return add_text_classifier(
-          builder, model,
-          {.dense = "pre_classifier", .logits = "classifier", .activation = Activation::relu});
-    case HeadKind::token_classification:
-      return add_token_classifier(builder, model);
-    case HeadKind::question_answering:
-      return add_question_answering(builder, model, /*drops=*/true);
-    default:
-      return add_masked_lm(builder, model,
-                           {.width = model.width,
-                            .activation = activation,
-                            .dense = "vocab_transform",
-                            .norm = "vocab_layer_norm",
-                            .bias = "vocab_projector.bias",
-                            .decoder = "vocab_projector"});
-  }
-}
-
 ModelTable make(const JsonReader& config, const TableOptions& options) {
   check_encoder(config, options);
   expect_off(config, "sinusoidal_pos_embds", "positions that are not learned are not trained");
@@ -91,7 +70,17 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
     layer.activation = activation;
     add_encoder_layer(builder, i, layer, model);
   }
-  add_head(builder, model, activation);
+  add_encoder_head(builder, model,
+                   {.classifier = {.dense = "pre_classifier",
+                                   .logits = "classifier",
+                                   .activation = Activation::relu},
+                    .masked_lm = {.width = model.width,
+                                  .activation = activation,
+                                  .dense = "vocab_transform",
+                                  .norm = "vocab_layer_norm",
+                                  .bias = "vocab_projector.bias",
+                                  .decoder = "vocab_projector"},
+                    .answers_drop = true});
   model.hf_ignored = {"vocab_projector.weight"};
   return model;
 }

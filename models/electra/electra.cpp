@@ -28,28 +28,6 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model, int64_t embe
   b.end(b.linear("projected", normed, weight, bias));  // (T, W)
 }
 
-void add_head(ModelBuilder& builder, const ModelTable& model, int64_t embedding_width) {
-  switch (model.head) {
-    case HeadKind::classification:
-      return add_text_classifier(builder, model,
-                                 {.dense = "classifier.dense",
-                                  .logits = "classifier.out_proj",
-                                  .activation = Activation::gelu,
-                                  .drops_first = true});
-    case HeadKind::token_classification:
-      return add_token_classifier(builder, model);
-    case HeadKind::question_answering:
-      return add_question_answering(builder, model);
-    default:
-      return add_masked_lm(builder, model,
-                           {.width = embedding_width,
-                            .dense = "generator_predictions.dense",
-                            .norm = "generator_predictions.LayerNorm",
-                            .bias = "generator_lm_head.bias",
-                            .decoder = "generator_lm_head"});
-  }
-}
-
 ModelTable make(const JsonReader& config, const TableOptions& options) {
   check_encoder(config, options);
   EncoderFacts facts = {
@@ -81,7 +59,16 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
     layer.activation = activation;
     add_encoder_layer(builder, i, layer, model);
   }
-  add_head(builder, model, embedding_width);
+  add_encoder_head(builder, model,
+                   {.classifier = {.dense = "classifier.dense",
+                                   .logits = "classifier.out_proj",
+                                   .activation = Activation::gelu,
+                                   .drops_first = true},
+                    .masked_lm = {.width = embedding_width,
+                                  .dense = "generator_predictions.dense",
+                                  .norm = "generator_predictions.LayerNorm",
+                                  .bias = "generator_lm_head.bias",
+                                  .decoder = "generator_lm_head"}});
   model.hf_ignored = {"generator_lm_head.weight", "discriminator_predictions.dense.weight",
                       "discriminator_predictions.dense.bias",
                       "discriminator_predictions.dense_prediction.weight",

@@ -79,11 +79,10 @@ void add_encoder_layer(ModelBuilder& builder,
   b.end(y);
 }
 
-void add_text_classifier(ModelBuilder& builder,
-                         const ModelTable& model,
-                         const TextClassifier& head) {
+namespace {
+
+void end_in_text_labels(BlockBuilder& b, const ModelTable& model, const TextClassifier& head) {
   const int64_t W = model.width, L = model.n_labels;
-  BlockBuilder b = builder.block("head", BlockKind::head);
   const ParamId dense_weight =
       b.matrix("pooler.weight", W, W, {.name = head.dense + ".weight", .optional = true});
   const ParamId dense_bias =
@@ -108,22 +107,8 @@ void add_text_classifier(ModelBuilder& builder,
   b.end();
 }
 
-void add_token_classifier(ModelBuilder& builder, const ModelTable& model) {
-  BlockBuilder b = builder.block("head", BlockKind::head);
-  const ValueId dropped = b.dropout("dropped", b.input(), model.head_dropout, head_dropout);
-  end_in_token_labels(b, model, dropped, "classifier");
-}
-
-void add_question_answering(ModelBuilder& builder, const ModelTable& model, bool drops) {
-  BlockBuilder b = builder.block("head", BlockKind::head);
-  ValueId x = b.input();
-  if (drops) x = b.dropout("dropped", x, model.head_dropout, head_dropout);
-  end_in_answer_spans(b, model, x);
-}
-
-void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedLmHead& head) {
+void end_in_words(BlockBuilder& b, const ModelTable& model, const MaskedLmHead& head) {
   const int64_t W = model.width, E = head.width;
-  BlockBuilder b = builder.block("head", BlockKind::head);
   const ParamId dense_weight =
       b.matrix("dense.weight", E, W, {.name = head.dense + ".weight", .optional = true});
   const ParamId dense_bias =
@@ -145,6 +130,28 @@ void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedL
   b.end();
 }
 
+}  // namespace
+
+void add_encoder_head(ModelBuilder& builder, const ModelTable& model, const EncoderHeads& heads) {
+  using enum HeadKind;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const auto dropped = [&] {
+    return b.dropout("dropped", b.input(), model.head_dropout, head_dropout);
+  };
+  switch (model.head) {
+    case classification:
+      return end_in_text_labels(b, model, heads.classifier);
+    case masked_lm:
+      return end_in_words(b, model, heads.masked_lm);
+    case token_classification:
+      return end_in_token_labels(b, model, dropped(), "classifier");
+    case question_answering:
+      return end_in_answer_spans(b, model, heads.answers_drop ? dropped() : b.input());
+    case causal_lm:
+      break;  // refused before
+  }
+}
+
 void check_encoder(const JsonReader& config, const TableOptions& options) {
   expect_text(config, "position_embedding_type", "absolute", "relative positions are not computed");
   expect_off(config, "is_decoder", "an encoder that decodes is not supported");
@@ -157,7 +164,8 @@ void check_encoder(const JsonReader& config, const TableOptions& options) {
 ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options) {
   FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
               "flash attention has no fp32 form");
-  FERRY_CHECK(options.head != HeadKind::causal_lm, "an encoder sees what follows a token");
+  using enum HeadKind;
+  FERRY_CHECK(options.head != causal_lm, "an encoder sees what follows a token");
   ModelTable model;
   model.family = facts.family;
   model.hf_architecture = architecture_of(facts.stem, options.head);
@@ -176,8 +184,8 @@ ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options)
   model.vocab_size = facts.vocab_size;
   model.padding_row = facts.padding_row;
   model.n_token_types = facts.n_token_types;
-  if (options.head == HeadKind::question_answering) model.n_labels = 2;  // start and end
-  if (options.head == HeadKind::classification || options.head == HeadKind::token_classification) {
+  if (options.head == question_answering) model.n_labels = 2;  // start and end
+  if (options.head == classification || options.head == token_classification) {
     FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
     model.n_labels = options.n_labels;
   }

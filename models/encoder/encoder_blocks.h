@@ -51,15 +51,6 @@ struct TextClassifier {
   std::optional<Activation> activation;  ///< nullopt: tanh
   bool drops_first = false;
 };
-void add_text_classifier(ModelBuilder& builder,
-                         const ModelTable& model,
-                         const TextClassifier& head);
-
-/** Dropout, and the logits of each token. */
-void add_token_classifier(ModelBuilder& builder, const ModelTable& model);
-
-/** One linear map to two logits a token: start and end of the answer. */
-void add_question_answering(ModelBuilder& builder, const ModelTable& model, bool drops = false);
 
 /** Dense, gelu, norm, then the embeddings' matrix and a bias, on the tokens that have a label. */
 struct MaskedLmHead {
@@ -67,7 +58,16 @@ struct MaskedLmHead {
   Activation activation = Activation::gelu;
   std::string dense, norm, bias, decoder;
 };
-void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedLmHead& head);
+
+/** The last block, by the model's head. A head of token labels is dropout and the logits of each
+ * token; one of answers is a linear map to two logits a token, start and end, which may drop first.
+ */
+struct EncoderHeads {
+  TextClassifier classifier;
+  MaskedLmHead masked_lm;
+  bool answers_drop = false;
+};
+void add_encoder_head(ModelBuilder& builder, const ModelTable& model, const EncoderHeads& heads);
 
 /** The facts of an encoder that its table begins with. */
 struct EncoderFacts {

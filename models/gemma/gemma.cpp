@@ -129,21 +129,21 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
 Family gemma_family() {
   return {.model_type = "gemma",
           .is_decoder = true,
-          .heads = kDecoderHeadsWithoutAnswers,
+          .heads = DecoderHeads::kWithoutAnswers,
           .table = make_gemma};
 }
 
 Family gemma2_family() {
   return {.model_type = "gemma2",
           .is_decoder = true,
-          .heads = kDecoderHeadsWithoutAnswers,
+          .heads = DecoderHeads::kWithoutAnswers,
           .table = make_gemma2};
 }
 
 Family gemma3_family() {
   return {.model_type = "gemma3_text",
           .is_decoder = true,
-          .heads = kDecoderHeadsOfTexts,
+          .heads = DecoderHeads::kOfTexts,
           .table = make_gemma3};
 }
 

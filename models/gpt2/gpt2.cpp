@@ -43,7 +43,7 @@ constexpr std::string_view kOldBuffers[] = {".attn.bias", ".attn.masked_bias"};
 Family gpt2_family() {
   return {.model_type = "gpt2",
           .is_decoder = true,
-          .heads = kDecoderHeads,
+          .heads = DecoderHeads::kAll,
           .old_buffers = kOldBuffers,
           .table = make};
 }

@@ -122,7 +122,7 @@ constexpr std::string_view kOldBuffers[] = {".attention.bias", ".attention.maske
 Family gpt_neox_family() {
   return {.model_type = "gpt_neox",
           .is_decoder = true,
-          .heads = kDecoderHeads,
+          .heads = DecoderHeads::kAll,
           .old_buffers = kOldBuffers,
           .table = make};
 }

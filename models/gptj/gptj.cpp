@@ -92,7 +92,7 @@ constexpr std::string_view kOldBuffers[] = {".attn.bias", ".attn.masked_bias",
 Family gptj_family() {
   return {.model_type = "gptj",
           .is_decoder = true,
-          .heads = kDecoderHeadsWithoutTags,
+          .heads = DecoderHeads::kWithoutTags,
           .old_buffers = kOldBuffers,
           .table = make};
 }

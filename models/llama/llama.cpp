@@ -21,7 +21,7 @@ constexpr std::string_view kOldBuffers[] = {".rotary_emb.inv_freq"};
 Family llama_family() {
   return {.model_type = "llama",
           .is_decoder = true,
-          .heads = kDecoderHeads,
+          .heads = DecoderHeads::kAll,
           .old_buffers = kOldBuffers,
           .table = make};
 }

@@ -19,7 +19,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family mistral_family() {
-  return {.model_type = "mistral", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "mistral", .is_decoder = true, .heads = DecoderHeads::kAll, .table = make};
 }
 
 }  // namespace ferry

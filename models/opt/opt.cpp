@@ -100,7 +100,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 
 Family opt_family() {
   return {
-      .model_type = "opt", .is_decoder = true, .heads = kDecoderHeadsWithoutTags, .table = make};
+      .model_type = "opt", .is_decoder = true, .heads = DecoderHeads::kWithoutTags, .table = make};
 }
 
 }  // namespace ferry

@@ -28,7 +28,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 Family phi3_family() {
   return {.model_type = "phi3",
           .is_decoder = true,
-          .heads = kDecoderHeadsWithoutAnswers,
+          .heads = DecoderHeads::kWithoutAnswers,
           .table = make};
 }
 

@@ -21,7 +21,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family qwen2_family() {
-  return {.model_type = "qwen2", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "qwen2", .is_decoder = true, .heads = DecoderHeads::kAll, .table = make};
 }
 
 }  // namespace ferry

@@ -22,7 +22,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family qwen3_family() {
-  return {.model_type = "qwen3", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "qwen3", .is_decoder = true, .heads = DecoderHeads::kAll, .table = make};
 }
 
 }  // namespace ferry

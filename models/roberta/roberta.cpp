@@ -27,26 +27,6 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model, int64_t posi
                embedding_dropout));
 }
 
-void add_head(ModelBuilder& builder, const ModelTable& model) {
-  switch (model.head) {
-    case HeadKind::classification:
-      return add_text_classifier(
-          builder, model,
-          {.dense = "classifier.dense", .logits = "classifier.out_proj", .drops_first = true});
-    case HeadKind::token_classification:
-      return add_token_classifier(builder, model);
-    case HeadKind::question_answering:
-      return add_question_answering(builder, model);
-    default:
-      return add_masked_lm(builder, model,
-                           {.width = model.width,
-                            .dense = "lm_head.dense",
-                            .norm = "lm_head.layer_norm",
-                            .bias = "lm_head.bias",
-                            .decoder = "lm_head.decoder"});
-  }
-}
-
 ModelTable make(const JsonReader& config,
                 const TableOptions& options,
                 const char* family,
@@ -80,7 +60,15 @@ ModelTable make(const JsonReader& config,
   for (int64_t i = 0; i < n_layers; i++)
     add_encoder_layer(
         builder, i, bert_like_layer("roberta", i, facts.width, intermediate, facts.n_heads), model);
-  add_head(builder, model);
+  add_encoder_head(builder, model,
+                   {.classifier = {.dense = "classifier.dense",
+                                   .logits = "classifier.out_proj",
+                                   .drops_first = true},
+                    .masked_lm = {.width = model.width,
+                                  .dense = "lm_head.dense",
+                                  .norm = "lm_head.layer_norm",
+                                  .bias = "lm_head.bias",
+                                  .decoder = "lm_head.decoder"}});
   model.hf_ignored = {"roberta.pooler.dense.weight", "roberta.pooler.dense.bias",
                       "lm_head.decoder.weight"};
   return model;
