@@ -37,6 +37,11 @@ struct MicroBatch {
 
   int64_t n_tokens() const { return static_cast<int64_t>(input_ids.size()); }
   int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
+  /** Labels of a sequence's tokens, where each token has one. */
+  std::span<const int32_t> labels_of(size_t s) const {
+    return std::span(labels).subspan(static_cast<size_t>(cu_seqlens[s]),
+                                     static_cast<size_t>(cu_seqlens[s + 1] - cu_seqlens[s]));
+  }
 };
 
 /** The position of the first token of each of a sample's sequences. */

@@ -182,7 +182,7 @@ class Tokenizing {
   void note_left_out(const TokenFacts& facts) {
     const int64_t n = facts.n_left_out;
     if (n == 0) return;
-    const bool are_prompts = task_.loss() == LossKind::causal_lm;
+    const bool are_prompts = !task_.shares_tokens();
     const std::string what =
         fmt::format("{} of {} {} fill max_length = {} tokens, and a {} has no room behind them", n,
                     n + facts.n_examples, are_prompts ? "prompts" : "questions",
@@ -269,7 +269,7 @@ std::vector<float> choose_class_weights(const std::string& option,
   const auto refuse = [](const std::string& what, std::string_view hint) {
     throw Error(Fault::usage, "config.class_weights", what, hint);
   };
-  if (task.loss() != LossKind::cross_entropy)
+  if (!task.has_one_class())
     refuse("class weights are for texts with one label each, and these have others",
            "leave class_weights out");
   const auto n_labels = static_cast<size_t>(task.n_labels());

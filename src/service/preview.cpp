@@ -58,20 +58,6 @@ ModelFiles model_files(const config::Config& config) {
   return {HfConfig::load(directory / "config.json"), directory};
 }
 
-/** A token and its place, as the tokenizer tells. */
-struct Located {
-  int32_t id = 0;
-  int text = -1;
-  TextRange bytes;
-};
-
-void append(const Encoding& encoding, int first_text, std::vector<Located>& out) {
-  for (size_t i = 0; i < encoding.ids.size(); ++i) {
-    const int text = encoding.texts[i] < 0 ? -1 : encoding.texts[i] + first_text;
-    out.push_back({encoding.ids[i], text, {encoding.offsets[i].begin, encoding.offsets[i].end}});
-  }
-}
-
 /** Samples of one example after another. */
 class Sampling {
  public:
@@ -82,7 +68,6 @@ class Sampling {
       : task_(*texts.task),
         has_labels_(texts.train.has_labels),
         tokenizer_(tokenizer),
-        doc_stride_(config.integer("doc_stride")),
         seed_(static_cast<uint64_t>(config.integer("seed"))),
         max_length_(max_length) {}
 
@@ -93,7 +78,7 @@ class Sampling {
     std::vector<TokenizedExample> sequences;
     task_.encode(example, tokenizer_, max_length_, sequences);
     if (is_shortened && sequences.size() > 1) sequences.pop_back();
-    const std::vector<Located> whole = locate(example);
+    const std::vector<TokenPlaces> places = task_.places(example, tokenizer_, max_length_);
     const TokenizedDataset data = dataset_of(example, sequences);
     for (size_t i = 0; i < sequences.size(); ++i) {
       PreviewSample sample = {.example = place,
@@ -102,28 +87,17 @@ class Sampling {
                               .fields = fields_of(example),
                               .text = example.text,
                               .text_pair = example.text_pair.value_or(std::string()),
-                              .answer = answer_of(example),
+                              .answer = has_labels_ ? task_.answer(example) : std::string(),
                               .is_truncated = sequences[i].truncated};
-      fill_tokens(data, static_cast<int64_t>(i), {.seed = seed_}, sample);
-      set_places(whole, begin_of(i, sequences, whole), sample);
-      if (has_labels_ && is_of_whole_text()) sample.has_answer = true;
+      fill_tokens(data, static_cast<int64_t>(i), sample);
+      if (i < places.size()) set_places(places[i], sample);
       out.push_back(std::move(sample));
     }
     return !sequences.empty();
   }
 
-  /** One sequence of a dataset: tokens and what is trained on, without places. */
-  void fill_tokens(const TokenizedDataset& data,
-                   int64_t sample,
-                   const MaskKey& key,
-                   PreviewSample& out) const {
-    const int64_t one[] = {sample};
-    MicroBatch batch = collate(data, one, {}, pad());
-    task_.label(batch, data, tokenizer_, key);
-    fill_tokens(batch, 0, data, out);
-  }
-
-  /** Sequence `s` of a micro-batch, with its labels. */
+  /** Sequence `s` of a micro-batch with its labels: tokens and what is trained on, without places.
+   */
   void fill_tokens(const MicroBatch& batch,
                    size_t s,
                    const TokenizedDataset& data,
@@ -134,58 +108,17 @@ class Sampling {
       const int32_t id = batch.input_ids[begin + i];
       out.tokens.push_back({.id = id, .piece = piece_of(id)});
     }
-    const auto label = [&](size_t i) { return batch.labels[begin + i]; };
-    switch (task_.loss()) {
-      case LossKind::token_classification:
-        for (size_t i = 0; i < n; ++i)
-          if (label(i) != kNoLabel) train(out, i, task_.scheme().labels.name(label(i)));
-        break;
-      case LossKind::masked_lm:
-        for (size_t i = 0; i < n; ++i)
-          if (label(i) != kNoLabel) train(out, i, piece_of(label(i)));
-        break;
-      case LossKind::causal_lm:  // a token's label is the next one
-        for (size_t i = 0; i + 1 < n; ++i)
-          if (label(i) != kNoLabel) train(out, i + 1, {});
-        break;
-      case LossKind::question_answering: {
-        const auto first = static_cast<size_t>(batch.labels[2 * s]);
-        const auto last = static_cast<size_t>(batch.labels[2 * s + 1]);
-        for (size_t i = first; i <= last && i < n; ++i)
-          train(out, i, first == 0 ? "no answer here" : "");
-        break;
+    for (AskedToken& asked : task_.asked_tokens(batch, s, tokenizer_))
+      if (asked.token < n) {
+        out.tokens[asked.token].is_trained = true;
+        out.tokens[asked.token].target = std::move(asked.target);
       }
-      case LossKind::cross_entropy:
-      case LossKind::multi_label:
-      case LossKind::regression:
-        out.has_answer = has_labels_;
-        if (out.answer.empty() && has_labels_) out.answer = answer_of(batch.samples[s], data);
-        break;
-    }
+    if (task_.head() != HeadKind::classification) return;
+    out.has_answer = has_labels_;
+    if (out.answer.empty() && has_labels_) out.answer = task_.answer(data, batch.samples[s]);
   }
 
-  /** One label for the whole text. */
-  bool is_of_whole_text() const { return task_.head() == HeadKind::classification; }
   int32_t pad() const { return std::max(tokenizer_.special_ids().pad, 0); }
-
-  /** True where nothing of the sequence is trained on; nullopt where that is drawn. */
-  std::optional<bool> is_untrained(const TokenizedDataset& data, int64_t sequence) const {
-    switch (task_.loss()) {
-      case LossKind::token_classification: {
-        const auto labels = data.labels(sequence);
-        return std::ranges::all_of(labels, [](int32_t label) { return label == kNoLabel; });
-      }
-      case LossKind::causal_lm: {
-        const auto labels = data.labels(sequence);
-        const int64_t n_prompt = labels.empty() ? 1 : std::max(labels.front(), 1);
-        return data.n_ids(sequence) <= n_prompt;
-      }
-      case LossKind::masked_lm:
-        return std::nullopt;
-      default:
-        return !has_labels_;
-    }
-  }
 
  private:
   /** Cuts a long document between two characters. */
@@ -207,206 +140,45 @@ class Sampling {
     return TokenizedDataset(tokens.finish());
   }
 
+  void fill_tokens(const TokenizedDataset& data, int64_t sample, PreviewSample& out) const {
+    const int64_t one[] = {sample};
+    MicroBatch batch = collate(data, one, {}, pad());
+    task_.label(batch, data, tokenizer_, {.seed = seed_});
+    fill_tokens(batch, 0, data, out);
+  }
+
   const std::string& piece_of(int32_t id) const {
     static const std::string none;
     return id >= 0 && id < tokenizer_.vocab_size() ? tokenizer_.id_to_token(id) : none;
   }
 
-  static void train(PreviewSample& sample, size_t token, std::string target) {
-    sample.tokens[token].is_trained = true;
-    sample.tokens[token].target = std::move(target);
-  }
-
-  std::vector<Located> locate(const Example& example) const {
-    std::vector<Located> whole;
-    Encoding encoding;
-    if (task_.reads_words()) {
-      locate_words(example, whole);
-    } else if (task_.loss() == LossKind::question_answering) {
-      tokenizer_.encode_pair(example.text, *example.text_pair, Tokenizer::kNoLimit, encoding,
-                             Offsets::keep);
-      append(encoding, 0, whole);
-    } else if (task_.loss() == LossKind::causal_lm) {
-      tokenizer_.encode(example.text, Tokenizer::kNoLimit, encoding, Offsets::keep);
-      append(encoding, 0, whole);
-      const int32_t eos = tokenizer_.special_ids().eos;
-      if (!whole.empty() && whole.back().id == eos) whole.pop_back();
-      if (example.text_pair) {
-        const auto pair = locate_completion(*example.text_pair, encoding);
-        whole.insert(whole.end(), pair.begin(), pair.end());
-      }
-      if (eos >= 0) whole.push_back({.id = eos});
-    } else if (example.text_pair) {
-      tokenizer_.encode_pair(example.text, *example.text_pair, max_length_, encoding,
-                             Offsets::keep);
-      append(encoding, 0, whole);
-    } else {
-      tokenizer_.encode(example.text, max_length_, encoding, Offsets::keep);
-      append(encoding, 0, whole);
-    }
-    return whole;
-  }
-
-  /** A completion goes on with its prompt, so its first tokens may be others than those of the text
-   * by itself, which are the ones with places. */
-  std::vector<Located> locate_completion(const std::string& text, Encoding& encoding) const {
-    tokenizer_.encode(text, Tokenizer::kNoLimit, encoding, Offsets::keep);
-    std::vector<Located> alone, located;
-    append(encoding, 1, alone);
-    std::erase_if(alone, [](const Located& token) { return token.text < 0; });
-    std::vector<int32_t> ids;
-    tokenizer_.append_ids(text, ids, /*continues=*/true);
-    for (const int32_t id : ids)
-      located.push_back({.id = id, .text = 1, .bytes = {}});
-    size_t n_same = 0;
-    for (; n_same < std::min(ids.size(), alone.size()); ++n_same) {
-      Located& to = located[located.size() - 1 - n_same];
-      const Located& from = alone[alone.size() - 1 - n_same];
-      if (to.id != from.id) break;
-      to = from;
-    }
-    // Together the others are the text before the first that is the same.
-    if (n_same < located.size())
-      located[located.size() - 1 - n_same].bytes = {
-          0, n_same > 0 ? located[located.size() - n_same].bytes.begin
-                        : static_cast<uint32_t>(text.size())};
-    return located;
-  }
-
-  void locate_words(const Example& example, std::vector<Located>& whole) const {
-    std::vector<std::string_view> words;
-    for (const TextRange& word : example.words)
-      words.push_back(part_of(example.text, word));
-    Encoding encoding;
-    std::vector<int32_t> first;
-    tokenizer_.encode_words(words, max_length_, encoding, first);
-    for (const int32_t id : encoding.ids)
-      whole.push_back({.id = id});
-    // A word's tokens go on until the next word's first one, or to the special ones at the end.
-    const SpecialIds& special = tokenizer_.special_ids();
-    for (size_t w = 0; w < first.size(); ++w) {
-      if (first[w] < 0) continue;
-      size_t end = whole.size();
-      for (size_t next = w + 1; next < first.size() && end == whole.size(); ++next)
-        if (first[next] >= 0) end = static_cast<size_t>(first[next]);
-      for (auto t = static_cast<size_t>(first[w]); t < end; ++t)
-        if (whole[t].id != special.sep && whole[t].id != special.eos)
-          whole[t] = {whole[t].id, 0, example.words[w]};
-    }
-  }
-
-  /** The place among all tokens of the example from which the sequence's own go on. */
-  size_t begin_of(size_t part,
-                  const std::vector<TokenizedExample>& sequences,
-                  const std::vector<Located>& whole) const {
-    if (part == 0) return 0;
-    if (task_.loss() != LossKind::question_answering)
-      return part * static_cast<size_t>(max_length_);
-    // The first window is full where there is a second.
-    const auto [n_before, n_after] = around_context(whole);
-    const size_t n_fixed = n_before + n_after, n_first = sequences.front().ids.size();
-    if (n_first <= n_fixed) return 0;
-    const size_t room = n_first - n_fixed;
-    return part * (room - std::min(static_cast<size_t>(doc_stride_), room - 1));
-  }
-
-  /** Tokens in front of a question's context, and behind it. */
-  static std::pair<size_t, size_t> around_context(const std::vector<Located>& whole) {
-    const auto is_context = [](const Located& token) { return token.text == 1; };
-    const auto first = std::ranges::find_if(whole, is_context);
-    const auto last = std::find_if(whole.rbegin(), whole.rend(), is_context);
-    return {static_cast<size_t>(first - whole.begin()), static_cast<size_t>(last - whole.rbegin())};
-  }
-
-  /** Sets the places of tokens that are the same as those of the whole. */
-  void set_places(const std::vector<Located>& whole, size_t begin, PreviewSample& sample) const {
-    const bool is_window = task_.loss() == LossKind::question_answering;
-    const auto [n_before, n_after] =
-        is_window ? around_context(whole) : std::pair<size_t, size_t>{0, 0};
-    const size_t n = sample.tokens.size();
-    for (size_t i = 0; i < n; ++i) {
-      size_t at = begin + i;
-      if (is_window && i < n_before)
-        at = i;
-      else if (is_window && i + n_after >= n)
-        at = whole.size() - (n - i);
-      if (at >= whole.size()) return;
+  /** Sets the places of tokens that are those of the text. A token that was drawn to be asked for
+   * keeps its place, and another stands there. */
+  void set_places(const TokenPlaces& places, PreviewSample& sample) const {
+    for (size_t i = 0; i < std::min(places.size(), sample.tokens.size()); ++i) {
       PreviewToken& token = sample.tokens[i];
-      // A masked model reads another token than the text has.
-      const bool is_hidden = task_.loss() == LossKind::masked_lm && token.is_trained;
-      if (token.id != whole[at].id && !is_hidden) continue;
-      token.text = whole[at].text;
-      token.bytes = whole[at].bytes;
+      const bool is_hidden = task_.draws_asked_tokens() && token.is_trained;
+      if (token.id != places[i].id && !is_hidden) continue;
+      token.text = places[i].text;
+      token.bytes = places[i].bytes;
     }
-  }
-
-  std::string names_of(std::span<const int32_t> classes) const {
-    std::string names;
-    for (const int32_t id : classes)
-      names += (names.empty() ? "" : ", ") + task_.scheme().labels.name(id);
-    return names.empty() ? "none" : names;
-  }
-
-  std::string answer_of(const Example& example) const {
-    if (!has_labels_) return {};
-    const Label& label = example.label;
-    switch (task_.loss()) {
-      case LossKind::regression:
-        return fmt::format("{:.6g}", label.value);
-      case LossKind::multi_label:
-        return names_of(label.classes);
-      case LossKind::cross_entropy:
-        return label.class_id >= 0 ? task_.scheme().labels.name(label.class_id) : std::string();
-      case LossKind::question_answering:
-        return label.answers.empty()
-                   ? "no answer"
-                   : std::string(part_of(example.text_pair.value_or(""), label.answers.front()));
-      default:
-        return {};
-    }
-  }
-
-  /** The answer of a sequence of a classifier's data. */
-  std::string answer_of(int64_t sequence, const TokenizedDataset& data) const {
-    if (task_.loss() == LossKind::regression) {
-      const auto values = data.values(sequence);
-      return values.empty() ? std::string() : fmt::format("{:.6g}", values.front());
-    }
-    return names_of(data.labels(sequence));
   }
 
   std::vector<std::pair<std::string, std::string>> fields_of(const Example& example) const {
     std::vector<std::pair<std::string, std::string>> fields;
-    const bool asks = task_.loss() == LossKind::question_answering;
-    const bool goes_on = task_.loss() == LossKind::causal_lm && example.text_pair;
+    const FieldNames names = task_.field_names(example);
     if (!example.id.empty()) fields.emplace_back("id", example.id);
-    fields.emplace_back(asks ? "question" : goes_on ? "prompt" : "text", example.text);
-    if (example.text_pair)
-      fields.emplace_back(asks      ? "context"
-                          : goes_on ? "completion"
-                                    : "second text",
-                          *example.text_pair);
+    fields.emplace_back(names.text, example.text);
+    if (example.text_pair) fields.emplace_back(names.text_pair, *example.text_pair);
     if (!has_labels_) return fields;
-    if (!example.label.tags.empty()) {
-      std::string tags;
-      for (const int32_t id : example.label.tags)
-        tags += (tags.empty() ? "" : " ") + (id < 0 ? "-" : task_.scheme().labels.name(id));
-      fields.emplace_back("tags", tags);
-    } else if (asks) {
-      std::string answers;
-      for (const TextRange& range : example.label.answers)
-        answers += (answers.empty() ? "" : " | ") + std::string(part_of(*example.text_pair, range));
-      fields.emplace_back("answers", answers.empty() ? "none" : answers);
-    } else if (std::string answer = answer_of(example); !answer.empty()) {
-      fields.emplace_back("label", std::move(answer));
-    }
+    if (std::string labels = task_.labels_in_words(example); !labels.empty())
+      fields.emplace_back(names.label, std::move(labels));
     return fields;
   }
 
   const Task& task_;
   bool has_labels_;
   const Tokenizer& tokenizer_;
-  int64_t doc_stride_;
   uint64_t seed_;
   int64_t max_length_;
 };
@@ -454,16 +226,13 @@ PreviewNumbers numbers_of(const std::vector<PreviewSample>& samples, bool is_dra
   return numbers;
 }
 
-PreviewNumbers numbers_of(const TokenizedDataset& data, const Sampling& sampling) {
+PreviewNumbers numbers_of(const TokenizedDataset& data, const Task& task) {
   PreviewNumbers numbers = numbers_of(data.sequence_lengths());
   numbers.n_truncated = data.n_truncated();
-  int64_t n_untrained = 0;
-  for (int64_t i = 0; i < data.n_sequences(); ++i) {
-    const auto is_untrained = sampling.is_untrained(data, i);
-    if (!is_untrained) return numbers;
-    n_untrained += *is_untrained;
-  }
-  numbers.n_untrained = n_untrained;
+  if (task.draws_asked_tokens()) return numbers;
+  numbers.n_untrained = 0;
+  for (int64_t i = 0; i < data.n_sequences(); ++i)
+    *numbers.n_untrained += task.is_unasked(data, i) ? 1 : 0;
   return numbers;
 }
 
@@ -565,15 +334,14 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
     example = {};
   }
   if (preview.samples.size() > n_wanted) preview.samples.resize(n_wanted);
-  const bool is_drawn = task.loss() == LossKind::masked_lm;
-  preview.numbers = numbers_of(preview.samples, is_drawn);
+  preview.numbers = numbers_of(preview.samples, task.draws_asked_tokens());
   if (!question.counts_all) return preview;
 
   const Data data = tokenize(
       texts, tokenizer,
       token_settings(config, task, model.directory, preview.max_length, n_usable_threads()));
   std::ranges::for_each(data.notes, tell);
-  preview.numbers = numbers_of(data.train, sampling);
+  preview.numbers = numbers_of(data.train, task);
   preview.numbers.label_counts = label_counts_of(data.train, preview.labels.size());
   preview.is_of_all = true;
   if (data.train.size() > 0)

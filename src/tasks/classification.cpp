@@ -258,6 +258,32 @@ class Classification : public Task {
   }
 
   int64_t setting_of_samples() const override { return padding_.value_or(-1); }
+  bool has_one_class() const override { return loss() == LossKind::cross_entropy; }
+  /** The squares of a regression differ much from batch to batch. */
+  double worrying_rise() const override {
+    return scheme().problem == ProblemType::regression ? 10 : Task::worrying_rise();
+  }
+  double guessing_loss() const override {
+    if (scheme().problem == ProblemType::multi_label) return std::log(2.0);
+    return has_one_class() ? std::log(static_cast<double>(n_labels())) : 0;
+  }
+
+  std::string answer(const Example& example) const override {
+    const Label& label = example.label;
+    switch (scheme().problem) {
+      case ProblemType::regression:
+        return in_words(label.value);
+      case ProblemType::multi_label:
+        return in_words(label.classes);
+      default:
+        return label.class_id >= 0 ? scheme().labels.name(label.class_id) : std::string();
+    }
+  }
+  std::string answer(const TokenizedDataset& data, int64_t sequence) const override {
+    if (scheme().problem != ProblemType::regression) return in_words(data.labels(sequence));
+    const auto values = data.values(sequence);
+    return values.empty() ? std::string() : in_words(values.front());
+  }
 
   void label(MicroBatch& batch,
              const TokenizedDataset& from,
@@ -319,6 +345,14 @@ class Classification : public Task {
   }
 
  private:
+  static std::string in_words(float value) { return fmt::format("{:.6g}", value); }
+  std::string in_words(std::span<const int32_t> classes) const {
+    std::string names;
+    for (const int32_t id : classes)
+      names += (names.empty() ? "" : ", ") + scheme().labels.name(id);
+    return names.empty() ? "none" : names;
+  }
+
   std::optional<int32_t> padding_;
 };
 

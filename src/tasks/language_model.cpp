@@ -72,6 +72,17 @@ class MaskedLm : public LanguageModel {
     mask_tokens(batch, options, key);
   }
 
+  bool draws_asked_tokens() const override { return true; }
+  std::vector<AskedToken> asked_tokens(const MicroBatch& batch,
+                                       size_t s,
+                                       const Tokenizer& tokenizer) const override {
+    std::vector<AskedToken> asked;
+    const std::span<const int32_t> labels = batch.labels_of(s);
+    for (size_t i = 0; i < labels.size(); ++i)
+      if (labels[i] != kNoLabel) asked.push_back({i, tokenizer.id_to_token(labels[i])});
+    return asked;
+  }
+
   void write(HfConfig& config) const override {
     if (config.json().contains(kPairsKey)) config.set(kPairsKey, false);
   }
@@ -153,6 +164,41 @@ class CausalLm : public LanguageModel {
     }
   }
 
+  /** A token's label is the next one. */
+  std::vector<AskedToken> asked_tokens(const MicroBatch& batch,
+                                       size_t s,
+                                       const Tokenizer& /*tokenizer*/) const override {
+    std::vector<AskedToken> asked;
+    const std::span<const int32_t> labels = batch.labels_of(s);
+    for (size_t i = 0; i + 1 < labels.size(); ++i)
+      if (labels[i] != kNoLabel) asked.push_back({.token = i + 1, .target = {}});
+    return asked;
+  }
+  bool is_unasked(const TokenizedDataset& data, int64_t sequence) const override {
+    const auto labels = data.labels(sequence);
+    const int64_t n_prompt = labels.empty() ? 1 : std::max(labels.front(), 1);
+    return data.n_ids(sequence) <= n_prompt;
+  }
+  FieldNames field_names(const Example& example) const override {
+    if (!example.text_pair) return {};
+    return {.text = "prompt", .text_pair = "completion"};
+  }
+  std::vector<TokenPlaces> places(const Example& example,
+                                  const Tokenizer& tokenizer,
+                                  int64_t max_length) const override {
+    Encoding encoding;
+    tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding, Offsets::keep);
+    TokenPlaces whole = places_of(encoding);
+    const int32_t eos = tokenizer.special_ids().eos;
+    if (!whole.empty() && whole.back().id == eos) whole.pop_back();
+    if (example.text_pair) {
+      const TokenPlaces pair = places_of_completion(*example.text_pair, tokenizer);
+      whole.insert(whole.end(), pair.begin(), pair.end());
+    }
+    if (eos >= 0) whole.push_back({.id = eos, .bytes = {}});
+    return in_windows(whole, max_length);
+  }
+
   void write(HfConfig& /*config*/) const override {}
 
   std::string next_commands(const std::string& model) const override {
@@ -163,6 +209,32 @@ class CausalLm : public LanguageModel {
   }
 
  private:
+  /** A completion goes on with its prompt, so its first tokens may be others than those of the text
+   * by itself, which are the ones with places. */
+  static TokenPlaces places_of_completion(const std::string& text, const Tokenizer& tokenizer) {
+    Encoding encoding;
+    tokenizer.encode(text, Tokenizer::kNoLimit, encoding, Offsets::keep);
+    TokenPlaces alone = places_of(encoding, 1), places;
+    std::erase_if(alone, [](const TokenPlace& token) { return token.text < 0; });
+    std::vector<int32_t> ids;
+    tokenizer.append_ids(text, ids, /*continues=*/true);
+    for (const int32_t id : ids)
+      places.push_back({.id = id, .text = 1, .bytes = {}});
+    size_t n_same = 0;
+    for (; n_same < std::min(ids.size(), alone.size()); ++n_same) {
+      TokenPlace& to = places[places.size() - 1 - n_same];
+      const TokenPlace& from = alone[alone.size() - 1 - n_same];
+      if (to.id != from.id) break;
+      to = from;
+    }
+    // Together the others are the text before the first that is the same.
+    if (n_same < places.size())
+      places[places.size() - 1 - n_same].bytes = {
+          0, n_same > 0 ? places[places.size() - n_same].bytes.begin
+                        : static_cast<uint32_t>(text.size())};
+    return places;
+  }
+
   /** Cuts the end of a prompt that fills `length` tokens, so that it and its completion share them
    * as LLaMA-Factory has it. Gives the number of the prompt's tokens that stay. */
   static size_t cut_prompt(std::vector<int32_t>& ids, size_t n_prompt, size_t length) {

@@ -44,6 +44,16 @@ struct Windows {
   }
   size_t begin(size_t window) const { return window * step; }
   size_t end(size_t window) const { return std::min(window * step + room, n_context); }
+
+  /** The window's own of `all`, which has something for each token of the whole. */
+  template <typename T>
+  std::vector<T> tokens_of(size_t window, const std::vector<T>& all) const {
+    const auto at = [&](size_t i) { return all.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::vector<T> tokens(all.begin(), at(n_before));
+    tokens.insert(tokens.end(), at(n_before + begin(window)), at(n_before + end(window)));
+    tokens.insert(tokens.end(), at(n_before + n_context), all.end());
+    return tokens;
+  }
 };
 
 /** `whole` has offsets. At least one token of the context is new in each window. */
@@ -304,14 +314,8 @@ class QuestionAnswering : public Task {
     for (size_t w = 0; w < windows.n_windows(); ++w) {
       const size_t begin = windows.begin(w), end = windows.end(w);
       TokenizedExample& sample = out.emplace_back();
-      const auto take = [&](const std::vector<int32_t>& from, std::vector<int32_t>& to) {
-        const auto at = [&](size_t i) { return from.begin() + static_cast<std::ptrdiff_t>(i); };
-        to.assign(from.begin(), at(windows.n_before));
-        to.insert(to.end(), at(windows.n_before + begin), at(windows.n_before + end));
-        to.insert(to.end(), at(windows.n_before + windows.n_context), from.end());
-      };
-      take(whole.ids, sample.ids);
-      take(whole.type_ids, sample.type_ids);
+      sample.ids = windows.tokens_of(w, whole.ids);
+      sample.type_ids = windows.tokens_of(w, whole.type_ids);
       const bool has_all = tokens && tokens->first >= begin && tokens->second < end;
       const auto in_window = [&](size_t token) {
         return static_cast<int32_t>(windows.n_before + token - begin);
@@ -319,6 +323,45 @@ class QuestionAnswering : public Task {
       sample.labels = has_all ? std::vector{in_window(tokens->first), in_window(tokens->second)}
                               : std::vector<int32_t>{0, 0};
     }
+  }
+
+  bool shares_tokens() const override { return true; }
+  std::vector<TokenPlaces> places(const Example& example,
+                                  const Tokenizer& tokenizer,
+                                  int64_t max_length) const override {
+    Encoding encoding;
+    tokenizer.encode_pair(example.text, *example.text_pair, Tokenizer::kNoLimit, encoding,
+                          Offsets::keep);
+    const Windows windows = windows_of(encoding, max_length, settings_.doc_stride);
+    const TokenPlaces whole = places_of(encoding);
+    std::vector<TokenPlaces> places;
+    for (size_t w = 0; windows.room > 0 && w < windows.n_windows(); ++w)
+      places.push_back(windows.tokens_of(w, whole));
+    return places;
+  }
+  std::vector<AskedToken> asked_tokens(const MicroBatch& batch,
+                                       size_t s,
+                                       const Tokenizer& /*tokenizer*/) const override {
+    const auto first = static_cast<size_t>(batch.labels[2 * s]);
+    const auto last = static_cast<size_t>(batch.labels[2 * s + 1]);
+    std::vector<AskedToken> asked;
+    for (size_t i = first; i <= last; ++i)
+      asked.push_back({i, first == 0 ? "no answer here" : ""});
+    return asked;
+  }
+  FieldNames field_names(const Example& /*example*/) const override {
+    return {.text = "question", .text_pair = "context", .label = "answers"};
+  }
+  std::string answer(const Example& example) const override {
+    const auto& answers = example.label.answers;
+    return answers.empty() ? "no answer"
+                           : std::string(part_of(example.text_pair.value_or(""), answers.front()));
+  }
+  std::string labels_in_words(const Example& example) const override {
+    std::string answers;
+    for (const TextRange& range : example.label.answers)
+      answers += (answers.empty() ? "" : " | ") + std::string(part_of(*example.text_pair, range));
+    return answers.empty() ? "none" : answers;
   }
 
   void label(MicroBatch& batch,

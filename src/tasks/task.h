@@ -54,6 +54,26 @@ class Scorer {
   virtual std::vector<int64_t> confusion() const { return {}; }
 };
 
+/** A token of a sample, and its place in the example's texts as the tokenizer tells it. */
+struct TokenPlace {
+  int32_t id = 0;
+  int text = -1;    ///< 0 or 1; -1: a special token, or nobody knows
+  TextRange bytes;  ///< in that text; of a text that came in words those of the whole word
+};
+/** The places of a sample's tokens. */
+using TokenPlaces = std::vector<TokenPlace>;
+
+/** A token of a sample that the loss asks for. */
+struct AskedToken {
+  size_t token = 0;    ///< its place in the sample, from 0
+  std::string target;  ///< the answer that is wanted here, where it is not the token itself
+};
+
+/** The names of an example's fields, for people. */
+struct FieldNames {
+  std::string_view text = "text", text_pair = "second text", label = "label";
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -95,6 +115,43 @@ class Task {
   virtual bool may_be_packed() const { return false; }
   /** Texts come in words, and are encoded word by word. */
   virtual bool reads_words() const { return false; }
+  /** Documents that fill max_length go on in another sample, which shares tokens with the one
+   * before. */
+  virtual bool shares_tokens() const { return false; }
+  /** The tokens that the loss asks for are drawn in each step, and others stand in their places. */
+  virtual bool draws_asked_tokens() const { return false; }
+  /** Class weights count: each text has one label. */
+  virtual bool has_one_class() const { return false; }
+  /** A loss that is so many times the first one is no chance of one batch. */
+  virtual double worrying_rise() const { return 2; }
+  /** The loss of a model that knows nothing but the number of its labels; 0: no telling. */
+  virtual double guessing_loss() const { return 0; }
+
+  /** The places of the tokens of an example's samples, in encode()'s order. */
+  virtual std::vector<TokenPlaces> places(const Example& example,
+                                          const Tokenizer& tokenizer,
+                                          int64_t max_length) const;
+  /** The tokens of sequence `s` of a labelled micro-batch that the loss asks for. None where whole
+   * texts are labelled. */
+  virtual std::vector<AskedToken> asked_tokens(const MicroBatch& /*batch*/,
+                                               size_t /*s*/,
+                                               const Tokenizer& /*tokenizer*/) const {
+    return {};
+  }
+  /** The loss asks for nothing of the sequence. Not for tasks that draw what they ask for. */
+  virtual bool is_unasked(const TokenizedDataset& data, int64_t /*sequence*/) const {
+    return !data.has_labels();
+  }
+  virtual FieldNames field_names(const Example& /*example*/) const { return {}; }
+  /** The answer to the whole of a labelled example, "business" or "3.5"; empty: it has none. */
+  virtual std::string answer(const Example& /*example*/) const { return {}; }
+  /** The same of a sequence of labelled data, where whole texts are labelled. */
+  virtual std::string answer(const TokenizedDataset& /*data*/, int64_t /*sequence*/) const {
+    return {};
+  }
+  /** All labels of a labelled example in a line. */
+  virtual std::string labels_in_words(const Example& example) const { return answer(example); }
+
   /** `ferry predict` has something to say. */
   virtual bool answers_texts() const { return true; }
   /** Scores need the model's outputs, not only the loss. */
@@ -156,6 +213,11 @@ const TaskKind& kind_of_model(const HfConfig& config);
 
 /** Takes back what config.json says of a classifier alone, before another task is written. */
 void drop_classifier_keys(HfConfig& config);
+
+/** The tokens of an encoding that keeps its offsets, whose first text is `first_text`. */
+TokenPlaces places_of(const Encoding& encoding, int first_text = 0);
+/** Places of all tokens of an example, cut to samples of max_length tokens. */
+std::vector<TokenPlaces> in_windows(const TokenPlaces& whole, int64_t max_length);
 
 /** Ids and types of an example's one or two texts, with the special tokens of its model. */
 TokenizedExample encode_texts(const Example& example,

@@ -54,6 +54,37 @@ void drop_classifier_keys(HfConfig& config) {
   if (config.json().contains(kPairsKey)) config.set(kPairsKey, false);
 }
 
+TokenPlaces places_of(const Encoding& encoding, int first_text) {
+  TokenPlaces places;
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    const int text = encoding.texts[i] < 0 ? -1 : encoding.texts[i] + first_text;
+    places.push_back({encoding.ids[i], text, {encoding.offsets[i].begin, encoding.offsets[i].end}});
+  }
+  return places;
+}
+
+std::vector<TokenPlaces> in_windows(const TokenPlaces& whole, int64_t max_length) {
+  const auto n = static_cast<std::ptrdiff_t>(max_length);
+  std::vector<TokenPlaces> windows;
+  for (auto at = whole.begin(); at != whole.end();) {
+    const auto end = at + std::min(n, whole.end() - at);
+    windows.emplace_back(at, end);
+    at = end;
+  }
+  return windows;
+}
+
+std::vector<TokenPlaces> Task::places(const Example& example,
+                                      const Tokenizer& tokenizer,
+                                      int64_t max_length) const {
+  Encoding encoding;
+  if (example.text_pair)
+    tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding, Offsets::keep);
+  else
+    tokenizer.encode(example.text, max_length, encoding, Offsets::keep);
+  return {places_of(encoding)};
+}
+
 TokenizedExample encode_texts(const Example& example,
                               const Tokenizer& tokenizer,
                               int64_t max_length) {

@@ -263,6 +263,50 @@ class TokenClassification : public Task {
     batch.n_label_items = std::ssize(batch.labels) - std::ranges::count(batch.labels, kNoLabel);
   }
 
+  std::vector<TokenPlaces> places(const Example& example,
+                                  const Tokenizer& tokenizer,
+                                  int64_t max_length) const override {
+    EncodedWords encoded;
+    encoded.encode(example, tokenizer, max_length);
+    const std::vector<TextRange> words = words_of(example);
+    const std::vector<int32_t>& first = encoded.first_tokens;
+    TokenPlaces places;
+    for (const int32_t id : encoded.encoding.ids)
+      places.push_back({.id = id, .bytes = {}});
+    // A word's tokens go on until the next word's first one, or to the special ones at the end.
+    const SpecialIds& special = tokenizer.special_ids();
+    for (size_t w = 0; w < first.size(); ++w) {
+      if (first[w] < 0) continue;
+      size_t end = places.size();
+      for (size_t next = w + 1; next < first.size() && end == places.size(); ++next)
+        if (first[next] >= 0) end = static_cast<size_t>(first[next]);
+      for (auto t = static_cast<size_t>(first[w]); t < end; ++t)
+        if (places[t].id != special.sep && places[t].id != special.eos)
+          places[t] = {places[t].id, 0, words[w]};
+    }
+    return {places};
+  }
+  std::vector<AskedToken> asked_tokens(const MicroBatch& batch,
+                                       size_t s,
+                                       const Tokenizer& /*tokenizer*/) const override {
+    std::vector<AskedToken> asked;
+    const std::span<const int32_t> labels = batch.labels_of(s);
+    for (size_t i = 0; i < labels.size(); ++i)
+      if (labels[i] != kNoLabel) asked.push_back({i, scheme().labels.name(labels[i])});
+    return asked;
+  }
+  bool is_unasked(const TokenizedDataset& data, int64_t sequence) const override {
+    return std::ranges::all_of(data.labels(sequence),
+                               [](int32_t label) { return label == kNoLabel; });
+  }
+  FieldNames field_names(const Example& /*example*/) const override { return {.label = "tags"}; }
+  std::string labels_in_words(const Example& example) const override {
+    std::string tags;
+    for (const int32_t id : example.label.tags)
+      tags += (tags.empty() ? "" : " ") + (id < 0 ? "-" : scheme().labels.name(id));
+    return tags;
+  }
+
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& data,
                                  const Tokenizer& tokenizer) const override {
     return std::make_unique<TagScorer>(data, scheme(), tokenizer);

@@ -16,6 +16,7 @@
 #include "src/request/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/pin_record.h"
+#include "src/tasks/task.h"
 
 namespace ferry {
 namespace {
@@ -98,10 +99,8 @@ void check_copy(const CheckpointReader& from,
 namespace {
 
 HeadKind head_named(const runs::PinRecord& record, const fs::path& checkpoint) {
-  for (const HeadKind head :
-       {HeadKind::classification, HeadKind::masked_lm, HeadKind::token_classification,
-        HeadKind::question_answering, HeadKind::causal_lm})
-    if (name_of(head) == record.head) return head;
+  for (const TaskKind& kind : task_kinds())
+    if (name_of(kind.head) == record.head) return kind.head;
   throw Error(Fault::data, "export.open",
               fmt::format("'{}' is of a model with the head '{}', which this Ferry does not know",
                           checkpoint.string(), record.head),

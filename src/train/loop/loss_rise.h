@@ -5,8 +5,6 @@
 #include <optional>
 #include <span>
 
-#include "models/loss_kind.h"
-
 namespace ferry {
 
 struct LossRise {
@@ -14,10 +12,10 @@ struct LossRise {
   double last = 0;   ///< the mean of the last steps
 };
 
-/** Nothing where the last losses are not far above the first one, or a classifier's are those of
- * one that guesses among its labels, or better. */
+/** Nothing where the last losses are below the first one times `worrying_rise`, or below those of a
+ * model that guesses (Task). */
 std::optional<LossRise> rise_of_loss(std::span<const double> losses,
-                                     LossKind kind,
-                                     int64_t n_labels);
+                                     double worrying_rise,
+                                     double guessing_loss);
 
 }  // namespace ferry

@@ -221,8 +221,8 @@ nlohmann::ordered_json actual_json(const TrainingResult* result) {
 
 std::vector<std::string> warnings_of(const TrainingResult& result, const Job& job) {
   std::vector<std::string> warnings;
-  if (const auto rise =
-          rise_of_loss(result.losses, job.data.task->loss(), job.model.table.n_labels)) {
+  const Task& task = *job.data.task;
+  if (const auto rise = rise_of_loss(result.losses, task.worrying_rise(), task.guessing_loss())) {
     const double clip = job.config.number("max_grad_norm");
     warnings.push_back(fmt::format(
         "the loss rose from {:.4g} to {:.4g}: the training diverged, and the model is worse than "

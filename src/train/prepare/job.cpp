@@ -135,12 +135,12 @@ void tokenize_texts(Job& job, const Texts& texts) {
 }
 
 void check_label_smoothing(const config::Config& config, const Task& task) {
-  const LossKind loss = task.loss();
+  const ProblemType problem = task.scheme().problem;
   if (config.number("label_smoothing_factor") > 0 &&
-      (loss == LossKind::multi_label || loss == LossKind::regression))
+      (problem == ProblemType::multi_label || problem == ProblemType::regression))
     throw Error(Fault::usage, "config.label_smoothing_factor",
                 fmt::format("label smoothing is for texts with one label each, and these have {}",
-                            loss == LossKind::regression ? "numbers" : "several"),
+                            problem == ProblemType::regression ? "numbers" : "several"),
                 "leave it out");
 }
 
