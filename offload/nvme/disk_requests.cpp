@@ -14,7 +14,7 @@
 namespace ferry {
 namespace {
 
-/** Beside errno: the file has no bytes there; the drive kept a transfer past the deadline. */
+/** Failures beside errno: the file has no bytes there, or the drive gave no answer in time. */
 constexpr int kFileEnded = -1, kNoAnswer = -2;
 
 std::string_view name_of(DiskOperation operation) {

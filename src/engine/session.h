@@ -82,9 +82,9 @@ class Session {
   std::optional<StepReport> step_unless(std::span<const HostBatch> micro_batches,
                                         const std::function<bool()>& drops);
   /** Takes a step in everything but its effect: no state, no random key, no loss scale changes, and
-   * no generation on a drive is made. A
-   * step that could run out of memory does so here, before step 1. `settles`: its updates have
-   * ended then; without, they go on under the next step, as a run's do. */
+   * no generation on a drive is made. A step that could run out of memory does so here, before step
+   * 1. With `settles` the updates have ended when the call returns. Without it they go on under the
+   * next step, as a run's do. */
   void rehearse(std::span<const HostBatch> micro_batches, bool settles = true);
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
    * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. Of

@@ -31,8 +31,8 @@ struct PlanRequest {
   int64_t train_batch_size = 32;
   std::optional<int64_t> micro_batch_size;  ///< sequences
   int64_t max_length = 512;
-  /** The tokens in steps of `train_batch_size` and micro-batches of so many sequences, where the
-   * texts are known. Empty: every text may be as long as max_length. */
+  /** Tells how many tokens steps and micro-batches of these sizes have. The function is empty where
+   * the texts are not known, and every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu

@@ -32,7 +32,7 @@ void FerryProcess::start(const QStringList& words, Output output) {
   cancel();
   const auto program = find_ferry();
   if (!program) {
-    // As any other failure it comes when the caller is done with its own.
+    // Every failure is told after start() has returned to its caller, and so is this one.
     QMetaObject::invokeMethod(
         this,
         [this] {

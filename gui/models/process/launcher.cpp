@@ -28,7 +28,7 @@ fs::file_time_type time_of(const fs::path& file) {
   return error ? fs::file_time_type::min() : time;
 }
 
-/** False of one that has ended and that nobody asks for: in a container process 1 may never do. */
+/** False of a zombie. In a container, process 1 may never ask for the status of one. */
 bool is_alive(pid_t pid) {
   if (kill(pid, 0) != 0) return errno != ESRCH;
   QFile stat(QStringLiteral("/proc/%1/stat").arg(pid));

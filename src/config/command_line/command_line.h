@@ -23,8 +23,8 @@ struct CommandLine {
   bool wants_json = false;
   bool wants_dry_run = false;
   bool is_verbose = false;
-  /** The words about themselves of the settings' file: of the preset, or where --config has some,
-   * of that. A run that goes on has none. */
+  /** What the file of settings says about itself. The file of --config comes before the preset. A
+   * run that goes on has no such words. */
   PresetHead head;
   std::vector<std::string> notes;  // one line each, for stderr; the ferry binary prints them
 };

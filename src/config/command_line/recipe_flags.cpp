@@ -9,9 +9,9 @@ namespace ferry::config {
 namespace {
 
 constexpr std::string_view kAllWeights =
-    "Ferry trains all weights: this version has no LoRA or other adapters, and no quantised "
-    "training. `ferry plan` says whether all weights fit with host memory as a second place, and "
-    "optim = adamw_8bit with master = split takes the least of it";
+    "this version has no LoRA or other adapters, and no quantised training: it trains all weights, "
+    "or those that freeze leaves. `ferry plan` says whether they fit with host memory as a second "
+    "place; optim = adamw_8bit with master = split takes the least of it";
 constexpr std::string_view kNoChat =
     "this version applies no chat template: write rows of prompt and completion with the "
     "template's text in them, and train with task = causal-lm; the loss is on the completion";

@@ -132,7 +132,8 @@ std::vector<std::string> stored_names(const CheckpointReader& checkpoint, const 
   return names;
 }
 
-/** A copy that says something else leaves it open which of both the model was trained with. */
+/** Throws where a copy differs from the tensor: nobody knows which one the model was trained with.
+ */
 void check_copy(const CheckpointReader& checkpoint,
                 const StoredTensor& tensor,
                 const StoredTensor& copy) {

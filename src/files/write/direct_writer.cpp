@@ -145,8 +145,8 @@ int DirectWriter::write_pages(const Piece& piece, int64_t begin_bytes, int64_t e
   } while (count < 0 && errno == EINTR);
   if (count < 0 && errno != EINVAL) return errno;
   note_movement();
-  // A disk of larger sectors takes nothing: the cache does from now on, as the rest of a short
-  // write.
+  // A disk of larger sectors takes no such write. From now on the page cache takes all, as it takes
+  // the rest of a short write.
   if (count < 0) is_direct_ = false;
   return write_cached(piece, begin_bytes + std::max<ssize_t>(0, count), end_bytes);
 }

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "models/ops/cuda_scratch.h"
+#include "src/data/step_plan.h"
 #include "src/plan/plan.h"
 
 namespace ferry {
 
-/** Token counts are multiples of this. */
-constexpr int64_t kTokenMultiple = 64;
 /** The tokens of a micro-batch are counted in int32 (cu_seqlens). */
 constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
 /** The limit of a GPU grid's second dimension. It holds pieces of a sum over rows (models/ops), and

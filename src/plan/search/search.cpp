@@ -20,7 +20,7 @@ namespace {
 constexpr double kLaidOut_bytes_max = 0x1p60;
 /** An upper bound of the bytes that the layout of this shape takes. It is a double: the sum over
  * blocks may leave int64, while each block's numbers do not (kTokens_max, and the limits in
- * models/bert/bert_config.cpp). */
+ * models/config_keys.h). */
 double bytes_at_most(const StepShape& shape) {
   constexpr double kParameter_bytes = 4 + 4 + 4 + 4 + 4;  // weights, gradients, master, m, v
   double largest_elements = 0, bytes = 0, largest_saved_bytes = 0;
