@@ -5,7 +5,7 @@
 
 BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
 time; those alone that others would disturb), profile (what the machine can do, which later parts use), steps, formula, grid
-(whose drawn half --seed picks), layers, ops, adamw, states (a fine-tuning with each kind), peers; and, only where asked for,
+(whose drawn half --seed picks), ops, adamw, states (a fine-tuning with each kind), peers; and, only where asked for,
 large: what has no peers and takes up to 118 GiB of host memory (--absolute holds bars of one machine too). Programs that are
 not there are said to be missing, and count as failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is
 printed is a short table. Exits 1 if a check failed, or a program that measures: most of them fail where a bar is missed.
@@ -133,17 +133,6 @@ def measure_steps(build, logs, _):
               f"{result['why']}", flush=True)
 
 
-def measure_layers(build, logs, _):
-    print('\n24 layers of BERT-Large, 16 x 512, bf16, forward and backward')
-    for name, command in [('Ferry', [build / 'tests/perf/gpu/layer_spike']),
-                          ('transformers', [sys.executable, HERE / 'layer_peer.py'])]:
-        code, text = run(command, logs / f'layers {name}.log', 240)
-        print('\n'.join(f'  {name}: {line}' for line in text.splitlines() if 'samples' in line or 'bits' in line)
-              or f'  {name}: failed, exit {code}: {text.strip()[-160:]}', flush=True)
-        if code != 0:
-            not_well.append(f'layers, {name}')
-
-
 def profile_of(logs):
     return logs / 'machine.json'
 
@@ -207,7 +196,7 @@ def measure_large(build, logs, arguments):
 
 
 MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
-            'sweep': measure_sweep, 'layers': measure_layers, 'ops': measure_ops, 'adamw': measure_adamw, 'states': measure_states,
+            'sweep': measure_sweep, 'ops': measure_ops, 'adamw': measure_adamw, 'states': measure_states,
             'peers': measure_peers, 'large': measure_large}
 UNASKED = ['checks', *(name for name in MEASURES if name != 'large')]
 
