@@ -93,7 +93,7 @@ struct RandomKey {
   bool training = false;
   uint64_t seed = 0;
   int64_t step = 0;
-  int64_t micro_batch = 0;  ///< global index over ranks within the step
+  int64_t micro_batch = 0;  ///< its place in the step, from 0
   int block = 0;
   /** GPU memory that holds of(operation) at [operation] when the graph runs, while a block's work
    * is recorded into a CUDA graph. */

@@ -18,8 +18,8 @@ constexpr uint64_t splitmix64(uint64_t x) {
 
 /** The chain key = splitmix64(key ^ field) over step, micro_batch, block, operation, starting from
  *  splitmix64(seed). Being a bijection in each field, keys that differ in one field only never
- * collide. micro_batch: global index over all ranks; operation: index of the drawing operation
- * inside its block. */
+ * collide. micro_batch: its place in the step; operation: index of the drawing operation inside its
+ * block. */
 constexpr uint64_t mix_key(
     uint64_t seed, uint64_t step, uint64_t micro_batch, uint64_t block, uint64_t operation) {
   uint64_t key = splitmix64(seed);

@@ -90,7 +90,7 @@ struct MaskOptions {
 struct MaskKey {
   uint64_t seed = 0;
   int64_t step = 0;
-  int64_t micro_batch = 0;  // of the step, over all ranks
+  int64_t micro_batch = 0;  // of the step
 };
 
 /** Draws the mask: changes input_ids, sets labels, label_rows and n_label_items (which may
