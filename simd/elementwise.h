@@ -170,51 +170,6 @@ FERRY_INLINE void from_float(float x, Half* to) {
 #endif
 }
 
-/** AdamwStep, each factor once per lane. */
-template <class Math>
-struct AdamwFactors {
-  typename Math::Value grad_multiplier, one_minus_beta1, beta2, one_minus_beta2, correction2, eps,
-      step_size, decay;
-};
-template <class Math>
-FERRY_INLINE AdamwFactors<Math> adamw_factors(const AdamwStep& step) {
-  return {Math::set(step.grad_multiplier), Math::set(step.one_minus_beta1),
-          Math::set(step.beta2),           Math::set(step.one_minus_beta2),
-          Math::set(step.correction2),     Math::set(step.eps),
-          Math::set(step.step_size),       Math::set(step.decay)};
-}
-
-/** The stated order of kernels.h, for one element or one vector of them; root = sqrt(v). NaNs are
- * not yet canonical. */
-template <class Math, class Value>
-FERRY_INLINE void adamw_arithmetic(
-    Value& p, Value& m, Value& v, Value& root, Value g, const AdamwFactors<Math>& f) {
-  g = Math::mul(g, f.grad_multiplier);
-  m = Math::fma(f.one_minus_beta1, Math::sub(g, m), m);
-  v = Math::fma(Math::mul(f.one_minus_beta2, g), g, Math::mul(f.beta2, v));
-  root = Math::sqrt(v);
-  const Value denominator = Math::fma(root, f.correction2, f.eps);
-  const Value change = Math::fma(f.step_size, Math::div(m, denominator), Math::mul(f.decay, p));
-  p = Math::sub(p, change);
-}
-
-/** To be called where p has a NaN, which one in m or v has reached: machines differ in sign and
- * payload of NaNs, so all become the same one. */
-template <class Math, class Value>
-FERRY_INLINE void adamw_canonical(Value& p, Value& m, Value& v, Value& root) {
-  p = Math::canonical(p);
-  m = Math::canonical(m);
-  v = Math::canonical(v);
-  root = Math::canonical(root);
-}
-
-template <class Math, class Value>
-FERRY_INLINE void adamw_element(
-    Value& p, Value& m, Value& v, Value& root, Value g, const AdamwFactors<Math>& f) {
-  adamw_arithmetic<Math>(p, m, v, root, g, f);
-  if (Math::any_nan(p)) adamw_canonical<Math>(p, m, v, root);
-}
-
 template <class Math, class Value>
 FERRY_INLINE Value add_element(Value sum, Value g) {
   const Value result = Math::add(sum, g);

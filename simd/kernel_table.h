@@ -10,7 +10,7 @@ namespace ferry::simd {
 
 /** Signatures as in kernels.h; the types were checked there. */
 struct KernelTable {
-  void (*adamw)(const AdamwArgs& args);
+  void (*update)(const UpdateArgs& args);
   void (*f32_to_f16)(uint16_t* to, const float* from, int64_t n);
   void (*f32_to_bf16)(uint16_t* to, const float* from, int64_t n);
   void (*f16_to_f32)(float* to, const uint16_t* from, int64_t n);

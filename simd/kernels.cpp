@@ -4,114 +4,17 @@
 #include "simd/kernels.h"
 
 #include <fmt/format.h>
-#include <xmmintrin.h>
-
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
-#include "simd/adamw/reduced_states.h"
 #include "simd/kernel_table.h"
 #include "simd/philox.h"
-#include "simd/random.h"
+#include "simd/standard_arithmetic.h"
+#include "simd/update/reduced_states.h"
 #include "src/base/error.h"
 
 namespace ferry::simd {
-namespace {
-
-/** Round to nearest, keep subnormals, for the life of the object: libraries switch these per
- * thread. */
-class StandardArithmetic {
- public:
-  StandardArithmetic() : saved_(_mm_getcsr()) {
-    if ((saved_ & kControlBits) != kStandard) _mm_setcsr((saved_ & ~kControlBits) | kStandard);
-  }
-  ~StandardArithmetic() {
-    if ((saved_ & kControlBits) != kStandard) _mm_setcsr(saved_);
-  }
-  StandardArithmetic(const StandardArithmetic&) = delete;
-  StandardArithmetic& operator=(const StandardArithmetic&) = delete;
-
- private:
-  // Flush to zero, rounding, exception masks, denormals are zero; the standard masks all
-  // exceptions.
-  static constexpr unsigned kControlBits = 0xffc0, kStandard = 0x1f80;
-  unsigned saved_;
-};
-
-bool is_float_type(DType type) {
-  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
-}
-
-double power(double base, int64_t exponent) {
-  double result = 1.0;
-  for (; exponent > 0; exponent /= 2, base *= base)
-    if (exponent % 2 == 1) result *= base;
-  return result;
-}
-
-}  // namespace
-
-AdamwStep make_adamw_step(const AdamwHyper& hyper, int64_t t, float grad_multiplier) {
-  FERRY_CHECK(t >= 1, "AdamW counts steps from 1, this is step {}", t);
-  const StandardArithmetic arithmetic;
-  const double correction1 = 1.0 - power(hyper.beta1, t), correction2 = 1.0 - power(hyper.beta2, t);
-  return {.grad_multiplier = grad_multiplier,
-          .one_minus_beta1 = static_cast<float>(1.0 - hyper.beta1),
-          .beta2 = static_cast<float>(hyper.beta2),
-          .one_minus_beta2 = static_cast<float>(1.0 - hyper.beta2),
-          .correction2 = static_cast<float>(1.0 / std::sqrt(correction2)),
-          .eps = static_cast<float>(hyper.eps),
-          .step_size = static_cast<float>(hyper.lr / correction1),
-          .decay = static_cast<float>(hyper.lr * hyper.weight_decay),
-          .noise = 0};
-}
-
-uint32_t noise_key(const AdamwStep& step, int block, int64_t offset) {
-  const auto place = static_cast<uint64_t>(block) << 48 ^ static_cast<uint64_t>(offset);
-  return static_cast<uint32_t>(splitmix64(step.noise ^ place) >> 32);
-}
-
-AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n) {
-  const auto at = []<class T>(T* base, int64_t n_bytes) {
-    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
-    return base == nullptr ? base : static_cast<T*>(static_cast<Byte*>(base) + n_bytes);
-  };
-  const auto size = [](DType type) { return static_cast<int64_t>(size_of(type)); };
-  AdamwArgs part = args;
-  part.master = at(args.master, begin * (args.split_master ? 2 : 4));
-  part.m = at(args.m, state_value_bytes(args.states, begin));
-  part.v = at(args.v, state_value_bytes(args.states, begin));
-  part.grad = at(args.grad, begin * size(args.grad_type));
-  part.weights = at(args.weights, begin * size(args.weights_type));
-  if (args.states == StateType::block8) {
-    FERRY_CHECK(begin % kStateBlock == 0, "8-bit states cut at element {}", begin);
-    part.m_exponents += begin / kStateBlock;
-    part.v_exponents += begin / kStateBlock;
-  }
-  part.first_element += begin;
-  part.n = n;
-  return part;
-}
-
-void check(const AdamwArgs& args) {
-  FERRY_CHECK(is_float_type(args.grad_type), "gradients are {}", name_of(args.grad_type));
-  FERRY_CHECK(args.weights == nullptr || is_float_type(args.weights_type), "weights are {}",
-              name_of(args.weights_type));
-  FERRY_CHECK(
-      args.weights != args.master || args.weights == nullptr || args.weights_type == DType::f32,
-      "weights that are the master must be fp32, not {}", name_of(args.weights_type));
-  FERRY_CHECK(!args.split_master || (args.weights != nullptr && args.weights_type == DType::bf16),
-              "the upper halves of a split master are bf16 weights");
-  FERRY_CHECK(args.states != StateType::block8 || args.first_element % kStateBlock == 0,
-              "8-bit states from element {}, inside a block", args.first_element);
-}
-
-void adamw(const AdamwArgs& args) {
-  check(args);
-  const StandardArithmetic arithmetic;
-  kernels().adamw(args);
-}
+namespace {}  // namespace
 
 void f32_to_f16(uint16_t* to, const float* from, int64_t n) {
   const StandardArithmetic arithmetic;
@@ -157,7 +60,7 @@ void convert(void* to, DType to_type, const void* from, DType from_type, int64_t
 }
 
 void accumulate(float* sum, const void* grad, DType grad_type, int64_t n) {
-  FERRY_CHECK(is_float_type(grad_type), "gradients are {}", name_of(grad_type));
+  FERRY_CHECK(is_float(grad_type), "gradients are {}", name_of(grad_type));
   const StandardArithmetic arithmetic;
   kernels().accumulate(sum, grad, grad_type, n);
 }
@@ -166,7 +69,7 @@ void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n) 
 }
 
 void square_sum_chunks(const void* grad, DType grad_type, int64_t n, double* chunk_sums) {
-  FERRY_CHECK(is_float_type(grad_type), "gradients are {}", name_of(grad_type));
+  FERRY_CHECK(is_float(grad_type), "gradients are {}", name_of(grad_type));
   const StandardArithmetic arithmetic;
   kernels().square_sum_chunks(grad, grad_type, n, chunk_sums);
 }
@@ -180,7 +83,7 @@ double sum_in_order(const double* values, int64_t n) {
 }
 
 double square_sum(const void* grad, DType grad_type, int64_t n) {
-  FERRY_CHECK(is_float_type(grad_type), "gradients are {}", name_of(grad_type));
+  FERRY_CHECK(is_float(grad_type), "gradients are {}", name_of(grad_type));
   const StandardArithmetic arithmetic;
   constexpr int64_t kAtOnce = 64;
   double chunk_sums[kAtOnce];
@@ -202,7 +105,7 @@ void dropout_mask(uint8_t* keep, int64_t n, uint64_t first_element, uint64_t key
 }
 
 void dropout_apply(void* out, const void* in, DType type, const uint8_t* keep, int64_t n, float p) {
-  FERRY_CHECK(is_float_type(type), "dropout of {}", name_of(type));
+  FERRY_CHECK(is_float(type), "dropout of {}", name_of(type));
   FERRY_CHECK(p >= 0.0f && p < 1.0f, "dropout probability {}, expected 0 <= p < 1", p);
   const StandardArithmetic arithmetic;
   kernels().dropout_apply(out, in, type, keep, n, dropout_scale(p));

@@ -4,10 +4,10 @@
 // KernelsFor<Arch>::table(); only raw pointers and xsimd here, so no function of those files can
 // replace one of the portable program's.
 
-#include "simd/adamw/adamw_impl.h"
 #include "simd/kernel_table.h"
 #include "simd/lanes.h"
 #include "simd/scalar_loops.h"
+#include "simd/update/update_impl.h"
 
 namespace ferry::simd {
 
@@ -142,8 +142,9 @@ struct KernelsFor {
   }
 
   static constexpr KernelTable table() {
-    return {AdamwFor<Arch>::adamw, f32_to_f16,   f32_to_bf16,  f16_to_f32, bf16_to_f32, accumulate,
-            square_sum_chunks,     dropout_mask, dropout_apply};
+    return {
+        UpdateFor<Arch>::update, f32_to_f16,   f32_to_bf16,  f16_to_f32, bf16_to_f32, accumulate,
+        square_sum_chunks,       dropout_mask, dropout_apply};
   }
 };
 

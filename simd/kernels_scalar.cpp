@@ -4,25 +4,17 @@
 
 #include <cstring>
 
-#include "simd/adamw/adamw_loops.h"
 #include "simd/kernel_table.h"
+#include "simd/update/update_loops.h"
 
 namespace ferry::simd {
 namespace {
 
-void adamw_scalar(const AdamwArgs& args) {
-  with_element_type(args.grad_type, [&]<class Grad>(Grad*) {
-    with_weight_type(args, [&]<class Weight>(Weight*) {
-      switch (args.states) {
-        case StateType::fp32:
-          return adamw_loop<Grad, Weight, float>(args, 0, args.n);
-        case StateType::bf16:
-          return adamw_loop<Grad, Weight, Bfloat>(args, 0, args.n);
-        case StateType::block8:
-          return adamw_block_loop<Grad, Weight>(args, 0, args.n);
-      }
-    });
-  });
+void update_scalar(const UpdateArgs& args) {
+  with_update_types(
+      args, [&]<class Rule, class State, class Grad, class Weight>(Rule*, State*, Grad*, Weight*) {
+        any_update_loop<Rule, State, Grad, Weight>(args, 0, args.n);
+      });
 }
 
 void f32_to_f16_scalar(uint16_t* to, const float* from, int64_t n) {
@@ -70,7 +62,7 @@ void dropout_apply_scalar(
 }  // namespace
 
 const KernelTable kScalarKernels = {
-    adamw_scalar,        f32_to_f16_scalar, f32_to_bf16_scalar,       f16_to_f32_scalar,
+    update_scalar,       f32_to_f16_scalar, f32_to_bf16_scalar,       f16_to_f32_scalar,
     bf16_to_f32_scalar,  accumulate_scalar, square_sum_chunks_scalar, dropout_mask_scalar,
     dropout_apply_scalar};
 

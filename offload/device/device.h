@@ -37,8 +37,8 @@ using StampId = size_t;
 class DeviceMath {
  public:
   virtual ~DeviceMath() = default;
-  /** The tensors of a block. */
-  virtual void adamw(std::span<const simd::AdamwArgs> tensors) = 0;
+  /** A step of the optimizer on these. */
+  virtual void update(std::span<const simd::UpdateArgs> tensors) = 0;
   /** sum (fp32) = g on the first micro-batch, += g on the others. */
   virtual void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) = 0;
   /** *total = the square sum of g (n) by the tree of design 5 (simd/kernels.h). */

@@ -70,8 +70,8 @@ struct StepSums {
 
 /** The optimizer's decision on a step's gradients. */
 struct Decision {
-  bool skip = false;                   ///< overflow or non-finite norm: no state changes
-  std::vector<simd::AdamwStep> steps;  ///< by TensorExtent::group
+  bool skip = false;                    ///< overflow or non-finite norm: no state changes
+  std::vector<simd::UpdateStep> steps;  ///< by TensorExtent::group
 };
 
 struct StepOutcome {
@@ -87,7 +87,7 @@ struct UpdateRule {
    * blocks are updated as their gradients arrive, and one whose gradients are not finite stays as
    * it is, whatever lives where. Empty: all blocks wait for the decision, and it says skip or go.
    */
-  std::vector<simd::AdamwStep> steps_ahead;
+  std::vector<simd::UpdateStep> steps_ahead;
   /** The metadata of the generation that the step makes, where states live on a drive: a trainer
    * resumes with it. Called after decide, on the same queue; empty: none. */
   std::function<std::string(const StepOutcome&)> describe;
@@ -224,19 +224,28 @@ class Executor {
   }
 
  private:
-  /** The update of a piece of states on a drive, but for where the states are. */
-  struct PieceUpdate {
-    StateRecord record;
-    std::vector<simd::AdamwArgs> tensors;
+  struct ElementRange {
+    int64_t begin = 0, n = 0;
+  };
+  /** The update of some elements of a block's trained prefix, but for where they are and what the
+   * decision says of their groups: all of them, or those of a piece of states on a drive. */
+  struct SpanUpdate {
+    StateRecord record;  ///< of the piece; of a whole block the elements alone
+    std::vector<simd::UpdateArgs> tensors;
     struct Part {
       int64_t tensor_offset = 0;  ///< of the tensor in the block's segments
       int group = 0;
-      int64_t begin = 0;  ///< of these elements in the piece
+      int64_t begin = 0;  ///< of these elements in the span
     };
     std::vector<Part> parts;  ///< as tensors
-    /** Bytes of the slot between weights: no tensor's, and zero. */
-    std::vector<ByteRange> gaps;
+    /** Between the tensors, in the span: weights that are written, and zero. */
+    std::vector<ElementRange> gaps;
     bool has_changed = false;  ///< in the last update: there is something to send
+  };
+  /** Where the first element of a span lies in memory. */
+  struct SpanAddresses {
+    std::byte *master = nullptr, *weights = nullptr, *grads = nullptr;
+    std::array<std::byte*, simd::kStates_max> states{}, exponents{};
   };
   /** The facts that the updates of a step follow. */
   struct Updates {
@@ -277,22 +286,24 @@ class Executor {
   /** False where the update leaves everything as it is. */
   bool changes_states(const Action& action, const Updates& updates) const;
   void update(const Action& action, const Updates& updates);
-  void update(int block, const Updates& updates);
-  /** True of the last action of a block's update, or of each of its pieces. */
+  /** The optimizer's step on the elements of an update. */
+  void apply(const Action& action, const Updates& updates);
   /** The last action of the block's update. */
   Action end_of_update(int block) const;
+  /** True of the last action of a block's update, or of each of its pieces. */
   bool ends_update(const Action& action) const;
-  /** Makes the block's update work on the weights in the action's slot, and on gradients where it
-   * finds them. */
-  void use_slot(const Action& action);
-  PieceUpdate& piece_of(const Action& action) {
-    return piece_updates_[static_cast<size_t>(action.block)][static_cast<size_t>(action.piece)];
+  SpanUpdate& span_of(const Action& action) {
+    auto& spans = updates_of_[static_cast<size_t>(action.block)].spans;
+    return spans[static_cast<size_t>(std::max(action.piece, 0))];
   }
-  void update_piece(const Action& action, const Updates& updates);
+  SpanAddresses addresses_of(const Action& action, const StateRecord& record) const;
   void fetch_states(const Action& action);
   void send_states(const Action& action);
   void prepare_updates();
-  void prepare_pieces(int block);
+  /** `trained`: the block's tensors, ascending. */
+  SpanUpdate make_span(int block,
+                       std::span<const TensorExtent> trained,
+                       const StateRecord& record) const;
   std::byte* address_of(int block, Segment segment, int64_t element) const;
   /** The arithmetic of the place where the action's queue works. */
   DeviceMath& math_of(QueueId queue) {
@@ -331,18 +342,11 @@ class Executor {
   std::map<std::tuple<int, UpdateOrder, bool>, ReadyList> lists_;
   std::array<ReadyList, 2> evaluation_lists_;  ///< without fetches into own slots, and with them
   int64_t own_slots_version_ = -1;             ///< the version of the weights there
-  struct ElementRange {
-    int64_t begin = 0, n = 0;
-  };
-  /** The update of a block, but for what the decision says of its groups. */
   struct BlockUpdate {
-    std::vector<simd::AdamwArgs> tensors;
-    std::vector<TensorExtent> extents;  ///< the same tensors, ascending
-    std::vector<ElementRange> gaps;     ///< between them
+    std::vector<SpanUpdate> spans;   ///< the whole block, or its pieces
+    std::vector<ElementRange> gaps;  ///< between trained tensors
   };
-  std::vector<BlockUpdate> block_updates_;               ///< by block
-  std::vector<std::vector<PieceUpdate>> piece_updates_;  ///< by block, piece
-  std::vector<char> has_changed_;                        ///< by block: weights in a slot
+  std::vector<BlockUpdate> updates_of_;  ///< by block
   StateStore* store_;
   std::optional<StateWindow> window_;
   EventId committed_;

@@ -87,89 +87,61 @@ ActionMemory Executor::memory_of(const Action& action) const {
 }
 
 void Executor::prepare_updates() {
-  block_updates_.resize(shape_.blocks.size());
-  piece_updates_.resize(shape_.blocks.size());
+  updates_of_.resize(shape_.blocks.size());
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (!layout_.block(b).is_trained) continue;
-    const auto at = [&](Segment s, const TensorExtent& t) { return address_of(b, s, t.offset); };
-    const auto exponents = [&](Segment s, const TensorExtent& t) -> uint8_t* {
-      if (shape_.states != simd::StateType::block8) return nullptr;
-      return reinterpret_cast<uint8_t*>(memory_.segment(b, s)) +
-             exponent_bytes(shape_, b, t).offset;
-    };
-    auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(b)];
-    std::ranges::copy_if(block(b).tensors, std::back_inserter(extents), &TensorExtent::trainable);
-    std::ranges::sort(extents, {}, &TensorExtent::offset);
-    for (size_t t = 0; t < extents.size(); ++t) {
-      const int64_t end = extents[t].offset + extents[t].n_elements;
+    std::vector<TensorExtent> trained;
+    std::ranges::copy_if(block(b).tensors, std::back_inserter(trained), &TensorExtent::trainable);
+    std::ranges::sort(trained, {}, &TensorExtent::offset);
+    auto& [spans, gaps] = updates_of_[static_cast<size_t>(b)];
+    for (size_t t = 0; t < trained.size(); ++t) {
+      const int64_t end = trained[t].offset + trained[t].n_elements;
       const int64_t next =
-          t + 1 < extents.size() ? extents[t + 1].offset : block(b).n_trained_elements;
+          t + 1 < trained.size() ? trained[t + 1].offset : block(b).n_trained_elements;
       FERRY_CHECK(end <= next, "{}: trained tensors up to {} of {}", block(b).name, end, next);
       if (end < next) gaps.push_back({end, next - end});
     }
-    if (layout_.block(b).n_state_pieces > 0) {
-      prepare_pieces(b);
-      continue;
-    }
-    for (const TensorExtent& t : extents)
-      tensors.push_back({.master = at(Segment::master, t),
-                         .m = at(Segment::adam_m, t),
-                         .v = at(Segment::adam_v, t),
-                         .grad = at(Segment::grads, t),
-                         .grad_type = layout_.block(b).grad_type,
-                         .weights = shape_.weights_are_master() ? nullptr : at(Segment::weights, t),
-                         .weights_type = shape_.compute,
-                         .n = t.n_elements,
-                         .states = shape_.states,
-                         .split_master = shape_.split_master,
-                         .m_exponents = exponents(Segment::adam_m, t),
-                         .v_exponents = exponents(Segment::adam_v, t)});
+    const int n_pieces = layout_.block(b).n_state_pieces;
+    if (n_pieces == 0)
+      spans.push_back(make_span(b, trained, {.n_elements = block(b).n_trained_elements}));
+    for (int piece = 0; piece < n_pieces; ++piece)
+      spans.push_back(make_span(b, trained, state_record(shape_, b, piece)));
   }
+}
+
+Executor::SpanUpdate Executor::make_span(int b,
+                                         std::span<const TensorExtent> trained,
+                                         const StateRecord& record) const {
+  SpanUpdate span = {.record = record};
+  const int64_t span_end = record.begin + record.n_elements;
+  const auto clip = [&](int64_t begin, int64_t n) {
+    const int64_t from = std::max(begin, record.begin);
+    return ElementRange{from - record.begin, std::min(begin + n, span_end) - from};
+  };
+  for (const TensorExtent& t : trained) {
+    const ElementRange range = clip(t.offset, t.n_elements);
+    if (range.n <= 0) continue;
+    span.parts.push_back({.tensor_offset = t.offset, .group = t.group, .begin = range.begin});
+    span.tensors.push_back({.grad_type = layout_.block(b).grad_type,
+                            .weights_type = shape_.compute,
+                            .n = range.n,
+                            .optim = shape_.optim,
+                            .split_master = shape_.split_master,
+                            .first_element = record.begin + range.begin - t.offset});
+  }
+  // The weights are written as a whole: in a slot that held another block, or in a record of which
+  // the update does not read them.
+  const bool writes_all =
+      layout_.block(b).sends_weights ||
+      (layout_.block(b).reads_weights && record.update_bytes == record.states_bytes);
+  for (const ElementRange& gap : updates_of_[static_cast<size_t>(b)].gaps)
+    if (const ElementRange range = clip(gap.begin, gap.n); writes_all && range.n > 0)
+      span.gaps.push_back(range);
+  return span;
 }
 
 std::byte* Executor::address_of(int b, Segment segment, int64_t element) const {
   return memory_.segment(b, segment) + element_bytes(shape_, b, segment, element, 0).offset;
-}
-
-void Executor::prepare_pieces(int b) {
-  for (int piece = 0; piece < layout_.block(b).n_state_pieces; ++piece) {
-    PieceUpdate update = {.record = state_record(shape_, b, piece)};
-    const int64_t piece_begin = update.record.begin,
-                  piece_end = piece_begin + update.record.n_elements;
-    for (const TensorExtent& t : block_updates_[static_cast<size_t>(b)].extents) {
-      const int64_t begin = std::max(t.offset, piece_begin),
-                    end = std::min(t.offset + t.n_elements, piece_end);
-      if (begin >= end) continue;
-      // In the slot, where a drive has them; gradients, too.
-      std::byte* weights =
-          layout_.block(b).reads_weights ? nullptr : address_of(b, Segment::weights, begin);
-      const bool is_master = shape_.weights_are_master();
-      update.parts.push_back(
-          {.tensor_offset = t.offset, .group = t.group, .begin = begin - piece_begin});
-      update.tensors.push_back(
-          {.master = is_master ? weights : nullptr,
-           .grad = update.record.grads.n_bytes > 0 ? nullptr : address_of(b, Segment::grads, begin),
-           .grad_type = layout_.block(b).grad_type,
-           .weights = is_master ? nullptr : weights,
-           .weights_type = shape_.compute,
-           .n = end - begin,
-           .states = shape_.states,
-           .split_master = shape_.split_master,
-           .first_element = begin - t.offset});
-    }
-    // Weights that the update does not read are written as a whole.
-    const bool writes_all =
-        layout_.block(b).reads_weights && update.record.update_bytes == update.record.states_bytes;
-    for (const ElementRange& gap : block_updates_[static_cast<size_t>(b)].gaps) {
-      const int64_t begin = std::max(gap.begin, piece_begin),
-                    end = std::min(gap.begin + gap.n, piece_end);
-      if (!writes_all || begin >= end) continue;
-      const ByteRange bytes =
-          element_bytes(shape_, b, Segment::weights, begin - piece_begin, end - begin);
-      update.gaps.push_back({update.record.weights.offset + bytes.offset, bytes.n_bytes});
-    }
-    piece_updates_[static_cast<size_t>(b)].push_back(std::move(update));
-  }
 }
 
 // ---- Done in each step
@@ -214,7 +186,7 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
       send_states(action);
       break;
     case Verb::send_weights:
-      if (has_changed_[static_cast<size_t>(action.block)]) move(action);
+      if (span_of(action).has_changed) move(action);
       break;
     case Verb::commit:
       if (updates.commits) store_->extents().commit(updates.metadata);
@@ -236,7 +208,7 @@ void Executor::backward(const Action& action, const ActionMemory& memory) {
   // The norm goes over the whole prefix, and a slot holds another block's gradients before.
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
   if (memory.grads)
-    for (const ElementRange& gap : block_updates_[static_cast<size_t>(action.block)].gaps)
+    for (const ElementRange& gap : updates_of_[static_cast<size_t>(action.block)].gaps)
       device_.math().zero(memory.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
   work_.backward(action, memory);
   if (find(action.writes, Role::sum)) accumulate(action);
@@ -293,7 +265,7 @@ double Executor::repeat_host_updates() {
   for (int b = 0; b < shape_.n_blocks(); ++b)
     if (layout_.block(b).updates_on_host && layout_.block(b).is_trained &&
         layout_.block(b).n_state_pieces == 0)
-      update(b, updates_[current_]);
+      apply({.verb = Verb::update, .queue = QueueId::host, .block = b}, updates_[current_]);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -303,28 +275,74 @@ bool Executor::changes_states(const Action& action, const Updates& updates) cons
 }
 
 void Executor::update(const Action& action, const Updates& updates) {
-  const bool changes = changes_states(action, updates);
-  const bool is_in_slot = layout_.block(action.block).sends_weights;
-  if (action.piece >= 0) piece_of(action).has_changed = changes;
-  if (is_in_slot) has_changed_[static_cast<size_t>(action.block)] = changes;
-  if (!changes) return;
-  if (is_in_slot) use_slot(action);
-  action.piece < 0 ? update(action.block, updates) : update_piece(action, updates);
+  span_of(action).has_changed = changes_states(action, updates);
+  if (span_of(action).has_changed) apply(action, updates);
 }
 
-void Executor::use_slot(const Action& action) {
-  auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(action.block)];
-  auto* const slot = at<std::byte>(*find(action.writes, Role::weights));
-  const auto width = static_cast<int64_t>(size_of(shape_.compute));
-  const auto* const grads = at<std::byte>(*find(action.reads, Role::grads));
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    const int64_t offset = extents[t].offset;
-    (shape_.weights_are_master() ? tensors[t].master : tensors[t].weights) = slot + offset * width;
-    tensors[t].grad = grads + element_bytes(shape_, action.block, Segment::grads, offset, 0).offset;
+Executor::SpanAddresses Executor::addresses_of(const Action& action,
+                                               const StateRecord& record) const {
+  const int b = action.block;
+  const BlockLayout& its = layout_.block(b);
+  const auto of_action = [&](const std::vector<Bytes>& bytes, Role role) {
+    return at<std::byte>(*find(bytes, role));
+  };
+  // What lies in the record of a piece is found there.
+  std::byte* const slot = action.piece < 0 ? nullptr : of_action(action.writes, Role::states);
+  const auto in_record = [&](bool is_there, const ByteRange& part, Segment segment) {
+    return is_there ? slot + part.offset : address_of(b, segment, record.begin);
+  };
+  SpanAddresses out;
+  out.grads = its.sends_weights ? of_action(action.reads, Role::grads)
+                                : in_record(record.grads.n_bytes > 0, record.grads, Segment::grads);
+  out.weights = its.sends_weights ? of_action(action.writes, Role::weights)
+                                  : in_record(its.reads_weights, record.weights, Segment::weights);
+  out.master = shape_.weights_are_master()
+                   ? out.weights
+                   : in_record(slot != nullptr, record.master, Segment::master);
+  for (const Segment s : state_segments(shape_.optim)) {
+    const size_t i = state_index(s);
+    out.states[i] = in_record(slot != nullptr, record.states[i], s);
+    out.exponents[i] = slot ? slot + record.exponents[i].offset
+                            : memory_.segment(b, s) + exponent_bytes(shape_, b, {}).offset;
   }
-  // All of the prefix is sent, and the slot held another block before.
-  for (const ElementRange& gap : gaps)
-    device_.math().zero(slot + gap.begin * width, gap.n * width);
+  return out;
+}
+
+void Executor::apply(const Action& action, const Updates& updates) {
+  const int b = action.block;
+  SpanUpdate& span = span_of(action);
+  const SpanAddresses from = addresses_of(action, span.record);
+  const auto element = [&](std::byte* begin, Segment segment, int64_t i) {
+    return begin + element_bytes(shape_, b, segment, i, 0).offset;
+  };
+  const bool has_exponents = simd::spec_of(shape_.optim).type == simd::StateType::block8;
+  for (size_t t = 0; t < span.tensors.size(); ++t) {
+    simd::UpdateArgs& tensor = span.tensors[t];
+    const SpanUpdate::Part& part = span.parts[t];
+    tensor.master = element(from.master, Segment::master, part.begin);
+    tensor.weights =
+        shape_.weights_are_master() ? nullptr : element(from.weights, Segment::weights, part.begin);
+    tensor.grad = element(from.grads, Segment::grads, part.begin);
+    for (const Segment s : state_segments(shape_.optim)) {
+      const size_t i = state_index(s);
+      tensor.states[i].values = element(from.states[i], s, part.begin);
+      if (has_exponents)
+        tensor.states[i].exponents =
+            reinterpret_cast<uint8_t*>(from.exponents[i]) + part.begin / simd::kStateBlock;
+    }
+    tensor.step = updates.decision.steps.at(static_cast<size_t>(part.group));
+    tensor.noise_key = simd::noise_key(tensor.step, b, part.tensor_offset);
+  }
+  DeviceMath& math = math_of(action.queue);
+  math.update(span.tensors);
+  for (const ElementRange& gap : span.gaps)
+    math.zero(element(from.weights, Segment::weights, gap.begin),
+              element_bytes(shape_, b, Segment::weights, 0, gap.n).n_bytes);
+  // A record has a copy of weights in memory that hold some of the master.
+  const ByteRange& copy = span.record.weights;
+  if (copy.n_bytes > 0 && !layout_.block(b).reads_weights)
+    std::memcpy(at<std::byte>(*find(action.writes, Role::states)) + copy.offset, from.weights,
+                static_cast<size_t>(copy.n_bytes));
 }
 
 void Executor::fetch_states(const Action& action) {
@@ -332,53 +350,8 @@ void Executor::fetch_states(const Action& action) {
 }
 
 void Executor::send_states(const Action& action) {
-  if (!piece_of(action).has_changed) return;
+  if (!span_of(action).has_changed) return;
   store_->write(action.block, action.piece, at<std::byte>(*find(action.reads, Role::states)));
-}
-
-void Executor::update_piece(const Action& action, const Updates& updates) {
-  PieceUpdate& update = piece_of(action);
-  const StateRecord& record = update.record;
-  auto* slot = at<std::byte>(*find(action.writes, Role::states));
-  for (size_t t = 0; t < update.tensors.size(); ++t) {
-    simd::AdamwArgs& tensor = update.tensors[t];
-    const PieceUpdate::Part& part = update.parts[t];
-    const auto at = [&](Segment segment) {
-      return slot + record.part(segment).offset +
-             element_bytes(shape_, action.block, segment, part.begin, 0).offset;
-    };
-    const auto exponents = [&](const ByteRange& all) {
-      return reinterpret_cast<uint8_t*>(slot) + all.offset + part.begin / simd::kStateBlock;
-    };
-    const bool are_weights_here = layout_.block(action.block).reads_weights;
-    if (!shape_.weights_are_master() || are_weights_here) tensor.master = at(Segment::master);
-    if (!shape_.weights_are_master() && are_weights_here) tensor.weights = at(Segment::weights);
-    if (record.grads.n_bytes > 0) tensor.grad = at(Segment::grads);
-    tensor.m = at(Segment::adam_m);
-    tensor.v = at(Segment::adam_v);
-    if (shape_.states == simd::StateType::block8) {
-      tensor.m_exponents = exponents(record.m_exponents);
-      tensor.v_exponents = exponents(record.v_exponents);
-    }
-    tensor.step = updates.decision.steps.at(static_cast<size_t>(part.group));
-    tensor.noise_key = simd::noise_key(tensor.step, action.block, part.tensor_offset);
-  }
-  math_of(action.queue).adamw(update.tensors);
-  for (const ByteRange& gap : update.gaps)
-    std::memset(slot + gap.offset, 0, static_cast<size_t>(gap.n_bytes));
-  if (record.weights.n_bytes > 0 && !layout_.block(action.block).reads_weights)
-    std::memcpy(slot + record.weights.offset,
-                address_of(action.block, Segment::weights, record.begin),
-                static_cast<size_t>(record.weights.n_bytes));
-}
-
-void Executor::update(int b, const Updates& updates) {
-  auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(b)];
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    tensors[t].step = updates.decision.steps.at(static_cast<size_t>(extents[t].group));
-    tensors[t].noise_key = simd::noise_key(tensors[t].step, b, extents[t].offset);
-  }
-  (layout_.block(b).updates_on_host ? host_math_ : device_.math()).adamw(tensors);
 }
 
 }  // namespace ferry

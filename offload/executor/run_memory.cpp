@@ -12,16 +12,7 @@ namespace {
 
 /** Weights and states; of the rest, what a library may keep from call to call. */
 bool lasts(const Region& region) {
-  switch (region.tag) {
-    case Tag::weights:
-    case Tag::master:
-    case Tag::adam_m:
-    case Tag::adam_v:
-    case Tag::library:
-      return region.place == Place::device;
-    default:
-      return false;
-  }
+  return region.place == Place::device && (is_of_model(region.tag) || region.tag == Tag::library);
 }
 
 /** The host's queues go on. */

@@ -50,7 +50,7 @@ enum class Verb : uint8_t {
   combine,     ///< sums reads[i] into writes[i]: the uses of tied tensors
   square_sum,  ///< norm parts of the final sum
   decide,      ///< norm, clip factor, skip or go
-  update,      ///< AdamW of a block, or of a piece of one whose states live on a drive
+  update,      ///< the optimizer on a block, or on a piece of one whose states live on a drive
   // Between a drive and the host.
   read_weights,  ///< a block's weights into a window of the host, or into a slot that lies there
   write_grads,   ///< the final gradients of a piece, as they arrive

@@ -226,7 +226,7 @@ void GradientActions::update(int b, RegionId slot) {
   if (!is_master || slot < 0)
     put(update.writes, layout_.segment(b, Segment::master), 0,
         trained_bytes(b, Segment::master, n_elements), Role::states);
-  for (Segment s : {Segment::adam_m, Segment::adam_v})
+  for (const Segment s : state_segments(shape_.optim))
     put(update.writes, layout_.segment(b, s), 0, segment_bytes(shape_, b, s), Role::states);
   update.reads.insert(update.reads.end(), update.writes.begin(), update.writes.end());
   if (!is_master || slot >= 0) {

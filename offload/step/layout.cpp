@@ -239,36 +239,34 @@ class LayoutMaker {
         return !decided(b).sums_on_host || decided(b).sends_weights;
       case Segment::master:
         return shape_.weights_are_master();
-      case Segment::adam_m:
-      case Segment::adam_v:
-        break;
+      default:
+        return false;
     }
-    return false;
   }
 
   /** Those that are an end of copies, or the others. */
   void segments(bool are_copied) {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       auto& ids = out_.blocks[static_cast<size_t>(b)].segments;
-      const auto place_segment = [&](Segment s, Tag tag) {
+      const auto place_segment = [&](Segment s) {
         if (is_copied(b, s) != are_copied) return;
+        const auto tag = static_cast<Tag>(s);
         const Place home = home_of(b, s);
         const int64_t n_bytes = segment_bytes(shape_, b, s);
-        ids[static_cast<size_t>(s)] = add(tag, home, {block(b).name, name_of(tag)}, n_bytes);
+        ids[static_cast<size_t>(s)] =
+            add(tag, home, {block(b).name, name_of(s, shape_.optim)}, n_bytes);
         is_checkpoint_copied_ |= n_bytes > 0 && home == Place::device;
       };
-      if (shape_.trains) place_segment(Segment::master, Tag::master);
-      if (!shape_.trains || !shape_.weights_are_master())
-        place_segment(Segment::weights, Tag::weights);
+      if (shape_.trains) place_segment(Segment::master);
+      if (!shape_.trains || !shape_.weights_are_master()) place_segment(Segment::weights);
       if (are_copied && has_own_slot(b))
         out_.blocks[static_cast<size_t>(b)].own_slot =
             add(Tag::weights, Place::device, {block(b).name, "weights to compute with"},
                 decided(b).n_slot_elements * static_cast<int64_t>(size_of(shape_.compute)));
-      if (decided(b).has_grads) place_segment(Segment::grads, Tag::grads);
-      if (decided(b).is_trained) {
-        place_segment(Segment::adam_m, Tag::adam_m);
-        place_segment(Segment::adam_v, Tag::adam_v);
-      }
+      if (decided(b).has_grads) place_segment(Segment::grads);
+      if (decided(b).is_trained)
+        for (const Segment s : state_segments(shape_.optim))
+          place_segment(s);
       if (shape_.trains && shape_.weights_are_master())
         ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
     }
@@ -388,7 +386,7 @@ class LayoutMaker {
     // buffer.
     constexpr int64_t kRun_bytes = 512 << 10;
     int64_t n_bytes = 0;
-    for (const Segment s : {Segment::master, Segment::adam_m, Segment::adam_v}) {
+    for (const Segment s : saved_segments(shape_.optim)) {
       if (s != Segment::master && !decided(b).is_trained) continue;
       // A split master is read as a whole one.
       const bool is_half = s == Segment::master && shape_.split_master;
@@ -422,49 +420,68 @@ class LayoutMaker {
 
 }  // namespace
 
-std::string_view name_of(Segment segment) {
-  constexpr std::array<std::string_view, kSegments> kNames = {"weights", "grads", "master",
-                                                              "adam_m", "adam_v"};
-  return kNames.at(static_cast<size_t>(segment));
-}
-
-DType segment_dtype(const StepShape& shape, int block, Segment segment) {
-  switch (segment) {
-    case Segment::weights:
-      return shape.compute;
-    case Segment::grads:
-      return shape.grads_fp32(block) ? DType::f32 : shape.compute;
-    case Segment::master:
-      return DType::f32;
-    case Segment::adam_m:
-    case Segment::adam_v:
-      break;
-  }
-  switch (shape.states) {
-    case simd::StateType::fp32:
-      return DType::f32;
-    case simd::StateType::bf16:
-      return DType::bf16;
-    case simd::StateType::block8:
-      return DType::u8;
-  }
-  return DType::f32;
-}
-
 namespace {
 
-bool has_exponents(const StepShape& shape, Segment segment) {
-  return shape.states == simd::StateType::block8 &&
-         (segment == Segment::adam_m || segment == Segment::adam_v);
+constexpr std::array kLasting = {Segment::weights, Segment::master, Segment::state_0,
+                                 Segment::state_1};
+
+/** How the elements of a segment are kept. */
+struct Storage {
+  DType type{};
+  int64_t width_bytes = 0;     ///< of an element
+  bool has_exponents = false;  ///< one byte a block of elements, behind them
+};
+
+Storage storage_of(const StepShape& shape, int block, Segment segment) {
+  const auto plain = [](DType type) { return Storage{type, static_cast<int64_t>(size_of(type))}; };
+  switch (segment) {
+    case Segment::weights:
+      return plain(shape.compute);
+    case Segment::grads:
+      return plain(shape.grads_fp32(block) ? DType::f32 : shape.compute);
+    case Segment::master:
+      return {DType::f32, shape.split_master ? 2 : 4};
+    default:
+      break;
+  }
+  switch (simd::spec_of(shape.optim).type) {
+    case simd::StateType::fp32:
+      return plain(DType::f32);
+    case simd::StateType::bf16:
+      return plain(DType::bf16);
+    case simd::StateType::block8:
+      return {DType::u8, 1, true};
+  }
+  return {};
 }
 
 }  // namespace
 
+std::span<const Segment> lasting_segments(simd::Optim optim) {
+  return std::span(kLasting).first(2 + static_cast<size_t>(simd::spec_of(optim).n_states()));
+}
+
+std::span<const Segment> saved_segments(simd::Optim optim) {
+  return lasting_segments(optim).subspan(1);
+}
+
+std::span<const Segment> state_segments(simd::Optim optim) {
+  return saved_segments(optim).subspan(1);
+}
+
+std::string_view name_of(Segment segment, simd::Optim optim) {
+  return name_of(static_cast<Tag>(segment), optim);
+}
+static_assert(static_cast<int>(Tag::master) == static_cast<int>(Segment::master) &&
+              static_cast<int>(Tag::state_1) == static_cast<int>(Segment::state_1));
+
+DType segment_dtype(const StepShape& shape, int block, Segment segment) {
+  return storage_of(shape, block, segment).type;
+}
+
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n) {
-  const bool is_half = segment == Segment::master && shape.split_master;
-  const auto width =
-      is_half ? 2 : static_cast<int64_t>(size_of(segment_dtype(shape, block, segment)));
+  const int64_t width = storage_of(shape, block, segment).width_bytes;
   return {begin * width, n * width};
 }
 
@@ -477,11 +494,9 @@ int64_t segment_elements(const StepShape& shape, int block, Segment segment) {
       return shape.n_grad_elements(block);
     case Segment::master:
       return shape.weights_are_master() ? b.n_elements : b.n_trained_elements;
-    case Segment::adam_m:
-    case Segment::adam_v:
-      break;
+    default:
+      return b.n_trained_elements;
   }
-  return b.n_trained_elements;
 }
 
 bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& tensor) {
@@ -492,7 +507,7 @@ bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& 
 int64_t segment_bytes(const StepShape& shape, int block, Segment segment) {
   const int64_t n_elements = segment_elements(shape, block, segment);
   return element_bytes(shape, block, segment, 0, n_elements).n_bytes +
-         (has_exponents(shape, segment) ? simd::state_blocks(n_elements) : 0);
+         (storage_of(shape, block, segment).has_exponents ? simd::state_blocks(n_elements) : 0);
 }
 
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor) {

@@ -5,6 +5,7 @@
 // it once a run has started.
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,24 @@ struct Region {
   int64_t n_bytes = 0;  ///< a multiple of 512: the regions of a place add up to its reservation
 };
 
-enum class Segment : uint8_t { weights, grads, master, adam_m, adam_v };
-inline constexpr int kSegments = 5;
-/** "adam_m" */
-std::string_view name_of(Segment segment);
+/** A block's buffer of one kind; the states are those of the optimizer, in the order of its row. */
+enum class Segment : uint8_t { weights, grads, master, state_0, state_1 };
+inline constexpr int kSegments = 3 + simd::kStates_max;
+constexpr bool is_state(Segment segment) {
+  return segment >= Segment::state_0;
+}
+/** Which of the optimizer's states it is. */
+constexpr size_t state_index(Segment segment) {
+  return static_cast<size_t>(segment) - static_cast<size_t>(Segment::state_0);
+}
+/** The segments of an optimizer's states. */
+std::span<const Segment> state_segments(simd::Optim optim);
+/** The master and these: what a checkpoint holds. */
+std::span<const Segment> saved_segments(simd::Optim optim);
+/** The weights and these: what lasts from step to step. */
+std::span<const Segment> lasting_segments(simd::Optim optim);
+/** "master"; of a state as the optimizer's row has it, and files. */
+std::string_view name_of(Segment segment, simd::Optim optim);
 
 /** A block's part of a layout, and what was decided of it once: passes, gradients and updates
  * follow this, whoever makes, times or runs them. */
@@ -96,8 +111,8 @@ struct Layout {
   int64_t bytes_of(Tag tag, Place place) const;
 };
 
-/** Element type of a block's segment; of adam_m and adam_v in 8 bits that of their codes. A split
- * master's is fp32, of whose bytes the segment has half. */
+/** Element type of a block's segment; of states in 8 bits that of their codes. A split master's is
+ * fp32, of whose bytes the segment has half. */
 DType segment_dtype(const StepShape& shape, int block, Segment segment);
 
 /** Elements of a block's segment: the weights have all of the block's, the others its trained
@@ -112,7 +127,7 @@ bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& 
 /** The bytes of elements [begin, begin + n). */
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
-/** The bytes of the exponents of a tensor's 8-bit states in adam_m or adam_v. */
+/** The bytes of the exponents of a tensor's 8-bit states in a segment of these. */
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor);
 
 /** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch] losses. */

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "simd/update/optim.h"
+
 namespace ferry {
 
 /** The device is what computes: its memory is the host's own where that is the CPU. */
@@ -26,8 +28,8 @@ enum class Tag : uint8_t {
   weights,  ///< resident or host weights, compute type
   grads,
   master,
-  adam_m,
-  adam_v,
+  state_0,  ///< the optimizer's states, in the order of its row
+  state_1,
   slots,    ///< weight and gradient slots on the GPU
   saved,    ///< activations: tensors that forward passes leave for backward passes
   scratch,  ///< temporaries of one operation or block
@@ -51,10 +53,23 @@ constexpr std::string_view budget_option_of(Place place) {
   return names[static_cast<size_t>(place)];
 }
 
-constexpr std::string_view name_of(Tag tag) {
+static_assert(static_cast<int>(Tag::slots) - static_cast<int>(Tag::state_0) == simd::kStates_max);
+constexpr bool is_state(Tag tag) {
+  return tag == Tag::state_0 || tag == Tag::state_1;
+}
+/** What lasts from step to step. */
+constexpr bool is_of_model(Tag tag) {
+  return tag == Tag::weights || tag == Tag::master || is_state(tag);
+}
+
+/** The name of a tag in a run with this optimizer. */
+constexpr std::string_view name_of(Tag tag, simd::Optim optim) {
+  if (is_state(tag))
+    return simd::spec_of(optim)
+        .states[static_cast<size_t>(tag) - static_cast<size_t>(Tag::state_0)];
   constexpr std::array<std::string_view, kTags> names = {
-      "weights", "grads",   "master",  "adam_m", "adam_v",  "slots", "saved",
-      "scratch", "library", "staging", "batch",  "dataset", "cache"};
+      "weights", "grads",   "master",  {},      {},        "slots", "saved",
+      "scratch", "library", "staging", "batch", "dataset", "cache"};
   return names[static_cast<size_t>(tag)];
 }
 

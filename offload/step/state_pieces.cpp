@@ -9,11 +9,8 @@
 
 namespace ferry {
 const ByteRange& StateRecord::part(Segment segment) const {
+  if (is_state(segment)) return states[state_index(segment)];
   switch (segment) {
-    case Segment::adam_m:
-      return adam_m;
-    case Segment::adam_v:
-      return adam_v;
     case Segment::grads:
       return grads;
     case Segment::master:
@@ -43,12 +40,12 @@ StateRecord state_record(const StepShape& shape, int block, int piece) {
   if (record.n_elements > 0) {
     if (!shape.weights_are_master())
       record.master = elements_of(Segment::master, record.n_elements);
-    const int64_t n_exponents =
-        shape.states == simd::StateType::block8 ? simd::state_blocks(record.n_elements) : 0;
-    record.adam_m = elements_of(Segment::adam_m, record.n_elements);
-    record.m_exponents = add(n_exponents);
-    record.adam_v = elements_of(Segment::adam_v, record.n_elements);
-    record.v_exponents = add(n_exponents);
+    for (const Segment s : state_segments(shape.optim)) {
+      record.states[state_index(s)] = elements_of(s, record.n_elements);
+      const bool has_exponents = simd::spec_of(shape.optim).type == simd::StateType::block8;
+      record.exponents[state_index(s)] =
+          add(has_exponents ? simd::state_blocks(record.n_elements) : 0);
+    }
   }
   record.states_bytes = record.update_bytes = record.n_bytes;
   if (stores_weights(shape, block)) {
@@ -57,7 +54,9 @@ StateRecord state_record(const StepShape& shape, int block, int piece) {
     record.weights = elements_of(Segment::weights, n_weights);
     // The update works in the slot, where frozen weights have to stay what they were.
     const bool has_more = n_weights > record.n_elements;
-    if (are_on_drive && (shape.weights_are_master() || shape.split_master || has_more))
+    const bool is_read =
+        are_on_drive && (shape.weights_are_master() || shape.split_master || has_more);
+    if (is_read || record.states_bytes == 0)  // a record of which nothing is read is none
       record.update_bytes = record.n_bytes;
   }
   if (shape.grads_on_drive(block))
@@ -80,14 +79,13 @@ void for_record_parts(const StepShape& shape,
     const int64_t element = is_exponent ? at * simd::kStateBlock : at / element_width;
     const auto piece = static_cast<int>(element / shape.state_piece_elements);
     const StateRecord record = state_record(shape, block, piece);
-    const ByteRange& part = !is_exponent                 ? record.part(segment)
-                            : segment == Segment::adam_m ? record.m_exponents
-                                                         : record.v_exponents;
+    const ByteRange& part =
+        is_exponent ? record.exponents[state_index(segment)] : record.part(segment);
     const int64_t begin =
         is_exponent ? record.begin / simd::kStateBlock : record.begin * element_width;
     const int64_t n = std::min(range.n_bytes - done, begin + part.n_bytes - at);
     FERRY_CHECK(n > 0, "{} bytes at {} of {}'s {}", range.n_bytes, range.offset,
-                shape.blocks[static_cast<size_t>(block)].name, name_of(segment));
+                shape.blocks[static_cast<size_t>(block)].name, name_of(segment, shape.optim));
     each({.piece = piece, .offset = part.offset + at - begin, .done = done, .n_bytes = n});
     done += n;
   }

@@ -4,6 +4,7 @@
 // slots of it, the executor finds its arguments in them, and the store lies on the drive as it
 // says.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -20,9 +21,9 @@ struct StateRecord {
   int64_t begin = 0, n_elements = 0;  ///< of the block's trained prefix, as far as it goes
   /** Empty where passes read the master itself. */
   ByteRange master;
-  ByteRange adam_m, adam_v;
-  ByteRange m_exponents, v_exponents;  ///< of 8-bit states
-  int64_t states_bytes = 0;            ///< whole pages with all these
+  /** Of the optimizer; the exponents of 8-bit ones. */
+  std::array<ByteRange, simd::kStates_max> states, exponents;
+  int64_t states_bytes = 0;  ///< whole pages with all these
   /** Behind them the weights that passes read, frozen ones too, or a copy of those in memory. Empty
    * but for stores_weights(). */
   ByteRange weights;
@@ -34,7 +35,7 @@ struct StateRecord {
   /** Bytes of the gradients with the end of their last page. */
   int64_t grads_bytes() const { return round_up(grads.n_bytes, kDrivePage_bytes); }
 
-  /** The bytes of a segment's elements; of adam_m and adam_v without exponents. */
+  /** The bytes of a segment's elements; of states without exponents. */
   const ByteRange& part(Segment segment) const;
 };
 StateRecord state_record(const StepShape& shape, int block, int piece);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "offload/step/place.h"
-#include "simd/adamw/adam_states.h"
+#include "simd/update/optim.h"
 #include "src/base/dtype.h"
 
 namespace ferry {
@@ -72,8 +72,9 @@ struct BlockPlacement {
   /** Passes find them there; host and nvme: in a slot that is filled from there. Weights of a
    * trained block lie on a drive where its states do, too. */
   Place weights = Place::device;
-  /** Master and Adam states: the block is updated there; nvme: where its gradients are, piece by
-   * piece. Where the device updates weights of the host, it does so in a slot, and sends them back.
+  /** Master and the optimizer's states: the block is updated there; nvme: where its gradients are,
+   * piece by piece. Where the device updates weights of the host, it does so in a slot, and sends
+   * them back.
    */
   Place states = Place::device;
   /** Final gradients: the update finds them there; nvme: they are written there as they arrive, and
@@ -128,7 +129,7 @@ inline constexpr int64_t kSaveBuffer_bytes = 512 << 20, kSaveBuffer_bytes_least 
 struct StepShape {
   std::vector<BlockShape> blocks;  ///< forward order; the last is the head
   DType compute = DType::f32;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   /** True in bf16 runs where the weights are the master's upper halves and its segment holds the
    * lower ones. */
   bool split_master = false;

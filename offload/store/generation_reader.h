@@ -15,7 +15,7 @@ class GenerationReader {
   /** `shape`: as the generation was written; `states` is its store. All outlive this. */
   GenerationReader(const StepShape& shape, const StateStore& states, const Generation& from);
 
-  /** Bytes of adam_m or adam_v, as the segment has them; or fp32 bytes of the master, whole values,
+  /** Bytes of a state, as its segment has them; or fp32 bytes of the master, whole values,
    * however the run kept it. Throws as ExtentStore::wait(). */
   void read(int block, Segment segment, int64_t offset, std::span<std::byte> to);
 

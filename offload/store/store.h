@@ -180,7 +180,7 @@ class ExtentStore {
   int free_table() const;
   const Generation& table(int index) const { return tables_[static_cast<size_t>(index)]; }
   const Pin* find_pin(std::string_view name) const;
-  /** "extent 3 of block 2's adam_m in generation 7 (checkpoint-5) of 'FILE', at byte 8192". */
+  /** "extent 3 of block 2's states.0 in generation 7 (checkpoint-5) of 'FILE', at byte 8192". */
   std::string name_of(const Generation& from, SegmentId segment, int64_t extent) const;
   KeptGeneration write_table(std::string_view metadata);
   void write_map(StoreMap map);

@@ -23,10 +23,10 @@ inline constexpr int64_t kMetadata_bytes_max = 64 * kKiB;
 inline constexpr size_t kSegmentName_max = 15;
 inline constexpr int64_t kSegments_max = 1500;
 
-/** Bytes of a block that a store holds: its weights, master, adam_m, ... */
+/** Bytes of a block that a store holds: its weights, states, ... */
 struct StoredSegment {
   int block = 0;
-  std::string name;                 ///< "adam_m"; at most 15 characters
+  std::string name;                 ///< "states.0"; at most 15 characters
   int64_t n_bytes = 0;              ///< stored as a multiple of a page
   int64_t extent_bytes = 4 * kMiB;  ///< what is read, written and checked as one: whole pages
   /** Scratch, such as gradients: written in place and gone when the store is closed. */
@@ -38,7 +38,7 @@ using SegmentId = int;
 
 class StoreLayout {
  public:
-  /** Why there can be no such store: "block 3 has adam_m twice"; nothing where there can. */
+  /** Why there can be no such store: "block 3 has states.0 twice"; nothing where there can. */
   static std::optional<std::string> fault_in(std::span<const StoredSegment> segments, int n_kept);
 
   /** n_kept: checkpoints that the store has room for, beside the generation that was committed last

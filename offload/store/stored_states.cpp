@@ -5,7 +5,7 @@ namespace ferry {
 StepShape shape_of(const StoredStates& states) {
   StepShape shape;
   shape.compute = states.compute;
-  shape.states = states.states;
+  shape.optim = states.optim;
   shape.split_master = states.split_master;
   shape.state_piece_elements = states.piece_elements;
   for (const StoredStates::Block& block : states.blocks) {

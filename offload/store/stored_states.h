@@ -27,16 +27,16 @@ struct StoredStates {
   };
 
   DType compute = DType::f32;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool split_master = false;
   int64_t piece_elements = 0;
   std::vector<Block> blocks;  ///< with states or weights on the drive
   /** All parts of the tensors that are there, wholly or in part: of the master in fp32, and of each
-   * of adam_m and adam_v. */
-  std::vector<Part> master, adam;
+   * of the optimizer's states. */
+  std::vector<Part> master, states;
 
   const std::vector<Part>& parts(Segment segment) const {
-    return segment == Segment::master ? master : adam;
+    return segment == Segment::master ? master : states;
   }
 };
 

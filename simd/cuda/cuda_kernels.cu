@@ -1,4 +1,4 @@
-// The element-wise GPU kernels but AdamW, over packs of elements; the arithmetic is
+// The element-wise GPU kernels but updates, over packs of elements; the arithmetic is
 // elementwise.h's.
 
 #include "simd/cuda/cuda_kernels.h"

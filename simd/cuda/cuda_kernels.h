@@ -17,7 +17,7 @@ namespace ferry::simd::cuda {
 /** True if this build has the kernels and a GPU answers. */
 bool is_available();
 
-void adamw(const AdamwArgs& args, void* stream);
+void update(const UpdateArgs& args, void* stream);
 /** As simd::convert: f32 <-> f16, f32 <-> bf16, or a copy. */
 void convert(void* to, DType to_type, const void* from, DType from_type, int64_t n, void* stream);
 void accumulate(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);

@@ -16,7 +16,7 @@ namespace {
 bool is_available() {
   return false;
 }
-void adamw(const AdamwArgs&, void*) {
+void update(const UpdateArgs&, void*) {
   no_cuda();
 }
 void convert(void*, DType, const void*, DType, int64_t, void*) {

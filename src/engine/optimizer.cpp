@@ -28,20 +28,20 @@ void Optimizer::change(std::string_view key, double value) {
   if (key == "learning_rate") {
     options_.schedule.learning_rate = value;
   } else if (key == "weight_decay") {
-    options_.adamw.weight_decay = value;
+    options_.hyper.weight_decay = value;
   } else {
     FERRY_CHECK(key == "max_grad_norm", "{} of the optimizer", key);
     options_.max_grad_norm = value;
   }
 }
 
-simd::AdamwStep Optimizer::step_of(const UpdateGroup& group, float multiplier) const {
+simd::UpdateStep Optimizer::step_of(const UpdateGroup& group, float multiplier) const {
   Schedule schedule = options_.schedule;
   schedule.learning_rate = group.learning_rate.value_or(schedule.learning_rate) * group.lr_factor;
-  simd::AdamwHyper hyper = options_.adamw;
+  simd::UpdateHyper hyper = options_.hyper;
   hyper.lr = schedule.rate_of(state_.n_updates);
   hyper.weight_decay = group.weight_decay.value_or(group.decays ? hyper.weight_decay : 0.0);
-  simd::AdamwStep step = simd::make_adamw_step(hyper, state_.n_updates + 1, multiplier);
+  simd::UpdateStep step = simd::make_step(options_.optim, hyper, state_.n_updates + 1, multiplier);
   // Forwards and backwards draw with keys of mix_key() too: no block has this number.
   constexpr uint64_t kNoBlock = ~uint64_t{0};
   step.noise =
@@ -49,13 +49,13 @@ simd::AdamwStep Optimizer::step_of(const UpdateGroup& group, float multiplier) c
   return step;
 }
 
-std::vector<simd::AdamwStep> Optimizer::steps_ahead() const {
+std::vector<simd::UpdateStep> Optimizer::steps_ahead() const {
   if (options_.max_grad_norm > 0 || options_.loss_scaling) return {};
   return steps_of(1.0f);
 }
 
-std::vector<simd::AdamwStep> Optimizer::steps_of(float multiplier) const {
-  std::vector<simd::AdamwStep> steps;
+std::vector<simd::UpdateStep> Optimizer::steps_of(float multiplier) const {
+  std::vector<simd::UpdateStep> steps;
   for (const UpdateGroup& group : groups_)
     steps.push_back(step_of(group, multiplier));
   return steps;

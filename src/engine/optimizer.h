@@ -14,7 +14,8 @@
 namespace ferry {
 
 struct OptimizerOptions {
-  simd::AdamwHyper adamw;  ///< lr is taken from the schedule
+  simd::Optim optim = simd::Optim::adamw;
+  simd::UpdateHyper hyper;  ///< lr is taken from the schedule
   Schedule schedule;
   double max_grad_norm = 1.0;  ///< 0: no clipping
   bool loss_scaling = false;   ///< fp16
@@ -33,7 +34,7 @@ struct LossScale {
   bool overflow();
 };
 
-/** The state that goes from step to step beside the Adam states; a checkpoint holds it. */
+/** The state that goes from step to step beside those of the parameters; a checkpoint holds it. */
 struct OptimizerState {
   LossScale loss_scale;
   int64_t n_updates = 0;  ///< steps that were not skipped
@@ -55,7 +56,7 @@ class Optimizer {
   /** The steps that decide_each() will take, by group, without clipping and loss scaling: then a
    * step's update depends on no gradient but the block's own, and no norm is waited for. Else
    * empty. */
-  std::vector<simd::AdamwStep> steps_ahead() const;
+  std::vector<simd::UpdateStep> steps_ahead() const;
   /** Decides on a step in which each block whose gradients are finite has been updated already: it
    * counts if there was one. */
   Decision decide_each(const StepSums& sums);
@@ -64,7 +65,7 @@ class Optimizer {
   const OptimizerState& state() const { return state_; }
   void restore(const OptimizerState& state) { state_ = state; }
   /** A decision's steps: this one for each group. */
-  std::vector<simd::AdamwStep> for_all_groups(const simd::AdamwStep& step) const {
+  std::vector<simd::UpdateStep> for_all_groups(const simd::UpdateStep& step) const {
     return std::vector(groups_.size(), step);
   }
   /** See Session::change_optimizer. */
@@ -76,8 +77,8 @@ class Optimizer {
   int64_t n_skipped_in_a_row() const { return state_.n_skipped_in_a_row; }
 
  private:
-  simd::AdamwStep step_of(const UpdateGroup& group, float multiplier) const;
-  std::vector<simd::AdamwStep> steps_of(float multiplier) const;
+  simd::UpdateStep step_of(const UpdateGroup& group, float multiplier) const;
+  std::vector<simd::UpdateStep> steps_of(float multiplier) const;
 
   OptimizerOptions options_;
   std::vector<UpdateGroup> groups_;

@@ -108,15 +108,8 @@ StepReport Session::report_of(const StepOutcome& outcome, float loss_scale) cons
 void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   // An update that changes nothing: every byte of a step moves and is touched, and its time is
   // real.
-  const simd::AdamwStep neutral = {.grad_multiplier = 1,
-                                   .one_minus_beta1 = 0,
-                                   .beta2 = 1,
-                                   .one_minus_beta2 = 0,
-                                   .correction2 = 1,
-                                   .eps = 1,
-                                   .step_size = 0,
-                                   .decay = 0};
-  const std::vector<simd::AdamwStep> steps = optimizer_.for_all_groups(neutral);
+  const std::vector<simd::UpdateStep> steps =
+      optimizer_.for_all_groups(simd::neutral_step(shape_.optim));
   UpdateRule rule = {.decide = [&](const StepSums& sums) {
     return std::isfinite(sums.square_sum) ? Decision{.steps = steps} : Decision{.skip = true};
   }};

@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/process/host_memory.h"
 #include "src/base/process/threads.h"
-#include "src/measure/kernels/adamw.h"
+#include "src/measure/kernels/update.h"
 
 namespace ferry::measure {
 namespace {
@@ -77,18 +77,18 @@ HostParts host_parts(int64_t most_bytes, bool has_copies) {
   HostParts parts;
   if (has_copies)
     parts.copies_bytes = std::min(kCopies_bytes, most_bytes / kCopiesPart / kMiB * kMiB);
-  parts.adamw_bytes = std::min(round_up(adamw_bytes_most(), kMiB),
-                               (most_bytes - parts.adamw_begin()) / kMiB * kMiB);
+  parts.update_bytes = std::min(round_up(update_bytes_most(), kMiB),
+                                (most_bytes - parts.update_begin()) / kMiB * kMiB);
   return parts;
 }
 
 void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) {
   const HostParts parts = host_parts(most_bytes, is_cuda());
-  const auto adamw_at = [&](std::byte* data) {
-    return Arena(data + parts.adamw_begin(), parts.adamw_bytes);
+  const auto update_at = [&](std::byte* data) {
+    return Arena(data + parts.update_begin(), parts.update_bytes);
   };
   const FirstTouch touch = [&](std::byte* data) {
-    touch_adamw_segments(*pool_, adamw_at(data));
+    touch_update_segments(*pool_, update_at(data));
     touch_first(*pool_, data, parts.all_bytes());
   };
   int64_t copies_bytes = parts.copies_bytes;
@@ -112,7 +112,8 @@ void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) 
   std::byte* const base = host_memory_->data();
   from_host = Arena(base, copies_bytes);
   to_host = Arena(base + copies_bytes, copies_bytes);
-  adamw = adamw_at(base);  // where its segments were touched, however short the copies' ends are
+  update_arena =
+      update_at(base);  // where its segments were touched, however short the copies' ends are
 }
 
 at::Tensor Bench::tensor(at::IntArrayRef shape, at::ScalarType type, Arena& arena) {

@@ -35,9 +35,9 @@ class Arena {
 /** The parts of the host memory that is measured in, in their order there. */
 struct HostParts {
   int64_t copies_bytes = 0;  ///< of each of the two ends of copies
-  int64_t adamw_bytes = 0;   ///< no more than its segments may take
-  int64_t adamw_begin() const { return 2 * copies_bytes; }
-  int64_t all_bytes() const { return adamw_begin() + adamw_bytes; }
+  int64_t update_bytes = 0;  ///< no more than its segments may take
+  int64_t update_begin() const { return 2 * copies_bytes; }
+  int64_t all_bytes() const { return update_begin() + update_bytes; }
 };
 /** AdamW's segments take what the ends of the copies leave of `most_bytes`. */
 HostParts host_parts(int64_t most_bytes, bool has_copies);
@@ -74,8 +74,8 @@ class Bench {
   /** The system pins no host memory: there is some, and the arenas of copies are empty. */
   bool pins_nothing() const { return pins_nothing_; }
 
-  Arena adamw;  ///< host: segments of AdamW
-  bool is_adamw_filled = false;
+  Arena update_arena;  ///< host: segments of AdamW
+  bool is_update_filled = false;
   Arena from_host, to_host;  ///< host: what copies read and write, of one size
   Arena gpu;                 ///< of the device; on a CPU, host memory
   Arena load;                ///< of a GPU: for work beside what is timed

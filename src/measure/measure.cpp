@@ -12,9 +12,9 @@
 #include "src/base/process/threads.h"
 #include "src/base/version.h"
 #include "src/engine/torch_setup.h"
-#include "src/measure/kernels/adamw.h"
 #include "src/measure/kernels/gemm.h"
 #include "src/measure/kernels/gpu.h"
+#include "src/measure/kernels/update.h"
 #include "src/measure/memory.h"
 #include "src/measure/transfers/copies.h"
 #include "src/measure/transfers/disk.h"
@@ -23,8 +23,8 @@
 namespace ferry::measure {
 namespace {
 
-constexpr Part kParts[] = {Part::memory, Part::adamw, Part::dram,      Part::copy,
-                           Part::gpu,    Part::gemm,  Part::attention, Part::disk};
+constexpr Part kParts[] = {Part::memory, Part::update, Part::dram,      Part::copy,
+                           Part::gpu,    Part::gemm,   Part::attention, Part::disk};
 constexpr std::string_view kNames[] = {"memory", "adamw", "dram",      "copy",
                                        "gpu",    "gemm",  "attention", "disk"};
 /** Shares of MeasureOptions::seconds, in sixtieths. Memory is no matter of time. */
@@ -115,11 +115,11 @@ class Measuring {
     switch (part) {
       case Part::memory:
         return;  // it was before all others
-      case Part::adamw:
-        return adamw(seconds);
+      case Part::update:
+        return updates(seconds);
       case Part::dram:
         out_.profile.host.dram_bytes_per_s = measure_dram(bench_, seconds);
-        if (out_.profile.host.adamw.empty()) adamw(seconds, /*only_all_threads=*/true);
+        if (out_.profile.host.updates.empty()) updates(seconds, /*only_all_threads=*/true);
         return;
       case Part::copy:
         if (bench_.is_cuda() && bench_.from_host.n_bytes() > 0)
@@ -139,11 +139,11 @@ class Measuring {
   }
 
  private:
-  void adamw(double seconds, bool only_all_threads = false) {
+  void updates(double seconds, bool only_all_threads = false) {
     HostProfile& host = out_.profile.host;
-    host.adamw = measure_adamw(bench_, seconds, only_all_threads);
+    host.updates = measure_updates(bench_, seconds, only_all_threads);
     host.memory_bytes_per_s =
-        rounded(host.adamw.back().alone * static_cast<double>(kAdamwTraffic_bytes));
+        rounded(host.updates.back().alone * static_cast<double>(kUpdateTraffic_bytes));
   }
   void gemm(double seconds) {
     Allotted allotted(2 * seconds + options_.patience_s);

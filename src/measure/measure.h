@@ -21,7 +21,7 @@
 
 namespace ferry::measure {
 
-enum class Part : uint8_t { memory, adamw, dram, copy, gpu, gemm, attention, disk };
+enum class Part : uint8_t { memory, update, dram, copy, gpu, gemm, attention, disk };
 std::string_view name_of(Part part);
 /** In the order they are measured: memory first, before the others use any. */
 std::span<const Part> all_parts();

@@ -48,7 +48,7 @@ std::string run_of(const ModelTable& model, const PlanRequest& request) {
       "{} {:08x}, {}, {} attention, {} samples, {} tokens, length {}, states {}{}{}{}{}{}, ferry "
       "{}",
       model.family, shape, name_of(model.compute), name_of(model.attention),
-      request.train_batch_size, whole.tokens, whole.max_length, static_cast<int>(request.states),
+      request.train_batch_size, whole.tokens, whole.max_length, static_cast<int>(request.optim),
       request.split_master ? ", split master" : "", request.clips ? ", clipped" : "", pinned,
       driver, request.timed_with.empty() ? "" : ", " + request.timed_with, ferry_version());
 }

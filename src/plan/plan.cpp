@@ -52,7 +52,7 @@ StepShape make_step_shape(const ModelTable& model,
                           int64_t n_micro) {
   StepShape shape;
   shape.compute = model.compute;
-  shape.states = request.states;
+  shape.optim = request.optim;
   shape.split_master = request.split_master;
   shape.n_micro_max = static_cast<int>(n_micro);
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
@@ -209,11 +209,12 @@ std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu) {
     const auto tag = static_cast<Tag>(t);
     const int64_t on_device = plan.layout.bytes_of(tag, Place::device),
                   on_host = plan.layout.bytes_of(tag, Place::host);
-    if (has_gpu && on_device > 0) rows.push_back({tag, Place::device, on_device});
+    const std::string_view name = name_of(tag, plan.shape.optim);
+    if (has_gpu && on_device > 0) rows.push_back({tag, Place::device, on_device, name});
     const int64_t host_bytes = on_host + (has_gpu ? 0 : on_device);
-    if (host_bytes > 0) rows.push_back({tag, Place::host, host_bytes});
+    if (host_bytes > 0) rows.push_back({tag, Place::host, host_bytes, name});
     if (const int64_t on_nvme = plan.layout.bytes_of(tag, Place::nvme); on_nvme > 0)
-      rows.push_back({tag, Place::nvme, on_nvme});
+      rows.push_back({tag, Place::nvme, on_nvme, name});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const PlanRow& a, const PlanRow& b) { return a.n_bytes > b.n_bytes; });

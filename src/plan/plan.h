@@ -59,7 +59,7 @@ struct PlanRequest {
    * micro-batch's. Where it trains, too, memory is kept for both, and steps stay as they are
    * without it: the micro-batch is that of the same request without a generation. */
   GenerationShape generation;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool split_master = false;  ///< true only in a run that trains in bf16
   /** Updates wait for the gradients' norm: clipping, or loss scaling. */
   bool clips = true;
@@ -195,6 +195,7 @@ struct PlanRow {
   Tag tag;
   Place place;
   int64_t n_bytes;
+  std::string_view name;  ///< of the tag
 };
 /** Bytes by tag and place, largest first, zero rows left out. On a drive they count once, however
  * many copies its store keeps (nvme_need_of()). */

@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFp32_bytes = 4;
-constexpr int64_t kAdamSegments = 2;
 /** The most that a tokenizer's files take; headers and configurations are small beside them. */
 constexpr int64_t kBesideWeights_bytes = 4 * kMiB;
 constexpr int64_t kLogs_bytes = 4 * kMiB;
@@ -29,11 +28,11 @@ int64_t add_product(int64_t a, int64_t b, int64_t c) {
 
 }  // namespace
 
-int64_t checkpoint_bytes(const ModelTable& model, simd::StateType states) {
+int64_t checkpoint_bytes(const ModelTable& model, simd::Optim optim) {
   int64_t n_bytes = model.n_params() * kFp32_bytes;
   for (const BlockTable& block : model.blocks)
     for (const ParamSpec& param : block.params)
-      if (param.trainable) n_bytes += kAdamSegments * simd::state_bytes(states, param.n_elements);
+      if (param.trainable) n_bytes += simd::state_bytes(optim, param.n_elements);
   return n_bytes;
 }
 
@@ -47,8 +46,8 @@ int64_t pinned_bytes(const ModelTable& model, const StepShape& shape) {
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (const ParamSpec& param : model.blocks[static_cast<size_t>(b)].params)
       if (param.trainable && shape.n_state_pieces(b) > 0)
-        n_bytes += kFp32_bytes * param.n_elements +
-                   kAdamSegments * simd::state_bytes(shape.states, param.n_elements);
+        n_bytes +=
+            kFp32_bytes * param.n_elements + simd::state_bytes(shape.optim, param.n_elements);
   return n_bytes;
 }
 
@@ -66,7 +65,7 @@ DiskNeed disk_needed(const ModelTable& model,
   DiskNeed need;
   need.final_bytes =
       model.n_params() * static_cast<int64_t>(size_of(choose_final_dtype(config, model.compute)));
-  need.checkpoint_bytes = checkpoint_bytes(model, choose_states(config));
+  need.checkpoint_bytes = checkpoint_bytes(model, choose_optim(config));
   if (shape && !config.flag("save_weights")) need.checkpoint_bytes -= pinned_bytes(model, *shape);
   need.n_checkpoints = checkpoints_at_once(config);
   need.n_checkpoints_there = std::min(n_there, need.n_checkpoints);

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "models/tensor_table.h"
-#include "simd/adamw/adam_states.h"
+#include "simd/update/optim.h"
 #include "src/config/config.h"
 
 namespace ferry {
@@ -15,8 +15,7 @@ namespace ferry {
 struct StepShape;
 
 struct DiskNeed {
-  int64_t checkpoint_bytes =
-      0;  ///< one: master weights in fp32, and adam_m and adam_v of what is trained
+  int64_t checkpoint_bytes = 0;  ///< one: master weights in fp32, and the states of what is trained
   int64_t n_checkpoints = 0;  ///< kept, and one more: the oldest goes when the newest is complete
   int64_t n_checkpoints_there = 0;  ///< the ones that are written already
   int64_t final_bytes = 0;          ///< the trained model in final_dtype
@@ -27,7 +26,7 @@ struct DiskNeed {
 };
 
 /** The bytes of one checkpoint without its small files. */
-int64_t checkpoint_bytes(const ModelTable& model, simd::StateType states);
+int64_t checkpoint_bytes(const ModelTable& model, simd::Optim optim);
 /** The part of these that lies on a drive where the shape has states there: a checkpoint pins it
  * and has no bytes of it. */
 int64_t pinned_bytes(const ModelTable& model, const StepShape& shape);

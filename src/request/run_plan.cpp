@@ -166,10 +166,11 @@ DType choose_final_dtype(const config::Config& config, DType compute) {
   return dtype_named(config.text("final_dtype")).value_or(compute);
 }
 
-simd::StateType choose_states(const config::Config& config) {
-  const std::string& optim = config.text("optim");
-  if (optim == "adamw_bf16") return simd::StateType::bf16;
-  return optim == "adamw_8bit" ? simd::StateType::block8 : simd::StateType::fp32;
+simd::Optim choose_optim(const config::Config& config) {
+  const std::string& name = config.text("optim");
+  const auto found = std::ranges::find(simd::kOptims, name, &simd::OptimSpec::name);
+  FERRY_CHECK(found != simd::kOptims.end(), "optim = {}", name);
+  return static_cast<simd::Optim>(found - simd::kOptims.begin());
 }
 
 bool choose_split_master(const config::Config& config, DType compute) {
@@ -325,7 +326,7 @@ PlanRequest make_plan_request(const config::Config& config,
     request.machine = machine.profile;
   request.clips = !trains || config.number("max_grad_norm") > 0 || model.compute == DType::f16;
   if (trains) {
-    request.states = choose_states(config);
+    request.optim = choose_optim(config);
     request.split_master = choose_split_master(config, model.compute);
   }
   request.train_batch_size = trains

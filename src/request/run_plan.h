@@ -68,7 +68,7 @@ std::optional<DType> dtype_named(std::string_view name);
 DType choose_final_dtype(const config::Config& config, DType compute);
 
 /** The type of Adam's states that the option optim names. */
-simd::StateType choose_states(const config::Config& config);
+simd::Optim choose_optim(const config::Config& config);
 
 /** True where the option master is split. Throws Error(usage) where the model does not compute in
  * bf16. */

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/base/bytes.h"
+#include "src/request/run_plan.h"
 #include "src/service/presets.h"
 #include "src/tasks/task.h"
 
@@ -23,10 +24,9 @@ std::string gib(int64_t bytes) {
 }
 
 std::string states_of(const config::Config& settings) {
-  const std::string& optim = settings.text("optim");
-  const std::string states = optim == "adamw_8bit"   ? "8 bits"
-                             : optim == "adamw_bf16" ? "bf16"
-                                                     : "fp32";
+  constexpr std::string_view kTypes[] = {"fp32", "bf16", "8 bits"};
+  const simd::OptimSpec& optim = simd::spec_of(choose_optim(settings));
+  const std::string states(kTypes[static_cast<size_t>(optim.type)]);
   return settings.text("master") == "split" ? states + ", split master" : states;
 }
 

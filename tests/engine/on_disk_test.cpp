@@ -156,7 +156,7 @@ class OnDisk : public ::testing::TestWithParam<StoredCase> {
   void expect_values(StoredModel& run) {
     const auto right = model_.bytes(), bytes = run.bytes();
     for (const auto& [of, there] : right)
-      EXPECT_TRUE(bytes.at(of) == there) << of.first << " " << name_of(of.second);
+      EXPECT_TRUE(bytes.at(of) == there) << of.first << " " << name_of(of.second, GetParam().optim);
   }
 
   const test::TempDir directory_;
@@ -216,21 +216,21 @@ TEST_P(OnDisk, ARunGoesOnInTheStoreOfBefore) {
 }
 
 constexpr auto kLlama = DecoderFamily::llama, kGpt2 = DecoderFamily::gpt2;
-using simd::StateType;
+using simd::Optim;
 
 INSTANTIATE_TEST_SUITE_P(
     EngineStates,
     OnDisk,
     ::testing::Values(
-        StoredCase{"fp32", kLlama, DType::f32, StateType::fp32, false, false, false, true},
-        StoredCase{"fp32_8bit", kLlama, DType::f32, StateType::block8, false, false, false, true},
-        StoredCase{"bf16", kLlama, DType::bf16, StateType::fp32, false, false, true, true},
-        StoredCase{"bf16_split", kGpt2, DType::bf16, StateType::fp32, true, false, false, true},
-        StoredCase{"bf16_bf16", kGpt2, DType::bf16, StateType::bf16, false, false, false, true},
-        StoredCase{"bf16_bf16_split", kLlama, DType::bf16, StateType::bf16, true, false, false,
+        StoredCase{"fp32", kLlama, DType::f32, Optim::adamw, false, false, false, true},
+        StoredCase{"fp32_8bit", kLlama, DType::f32, Optim::adamw_8bit, false, false, false, true},
+        StoredCase{"bf16", kLlama, DType::bf16, Optim::adamw, false, false, true, true},
+        StoredCase{"bf16_split", kGpt2, DType::bf16, Optim::adamw, true, false, false, true},
+        StoredCase{"bf16_bf16", kGpt2, DType::bf16, Optim::adamw_bf16, false, false, false, true},
+        StoredCase{"bf16_bf16_split", kLlama, DType::bf16, Optim::adamw_bf16, true, false, false,
                    true},
-        StoredCase{"bf16_8bit", kLlama, DType::bf16, StateType::block8, false, false, true, true},
-        StoredCase{"bf16_8bit_split", kGpt2, DType::bf16, StateType::block8, true, false, false,
+        StoredCase{"bf16_8bit", kLlama, DType::bf16, Optim::adamw_8bit, false, false, true, true},
+        StoredCase{"bf16_8bit_split", kGpt2, DType::bf16, Optim::adamw_8bit, true, false, false,
                    true}),
     [](const auto& info) { return std::string(info.param.name); });
 

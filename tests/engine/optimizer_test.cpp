@@ -6,13 +6,15 @@
 #include <cstring>
 #include <limits>
 
+#include "simd/update/adamw.h"
+
 namespace ferry {
 namespace {
 
 OptimizerOptions options(double max_grad_norm, bool loss_scaling) {
   OptimizerOptions o;
   o.schedule = {.kind = ScheduleKind::constant, .learning_rate = 1e-3, .n_steps = 10};
-  o.adamw.weight_decay = 0.1;
+  o.hyper.weight_decay = 0.1;
   o.max_grad_norm = max_grad_norm;
   o.loss_scaling = loss_scaling;
   return o;
@@ -56,9 +58,9 @@ TEST(Optimizer, DecayIsOnlyForTensorsThatDecay) {
   Optimizer optimizer(options(0, false));
   Decision d = optimizer.decide(100.0);
   EXPECT_EQ(d.steps[0].grad_multiplier, 1.0f);
-  EXPECT_EQ(d.steps[0].decay, static_cast<float>(1e-3 * 0.1));
-  EXPECT_EQ(d.steps[1].decay, 0.0f);
-  EXPECT_EQ(d.steps[0].step_size, d.steps[1].step_size);
+  EXPECT_EQ(d.steps[0].scalars[simd::Adamw::decay], static_cast<float>(1e-3 * 0.1));
+  EXPECT_EQ(d.steps[1].scalars[simd::Adamw::decay], 0.0f);
+  EXPECT_EQ(d.steps[0].scalars[simd::Adamw::step_size], d.steps[1].scalars[simd::Adamw::step_size]);
 }
 
 TEST(Optimizer, EachGroupHasItsRateAndDecayUnderOneSchedule) {
@@ -74,14 +76,19 @@ TEST(Optimizer, EachGroupHasItsRateAndDecayUnderOneSchedule) {
     const Decision d = optimizer.decide(1.0);
     EXPECT_DOUBLE_EQ(optimizer.learning_rate(), 1e-3 * factor);
     const auto step = [&](double lr, double decay) {
-      return simd::make_adamw_step({.lr = lr * factor, .weight_decay = decay}, t, 1.0f);
+      return simd::make_step(simd::Optim::adamw, {.lr = lr * factor, .weight_decay = decay}, t,
+                             1.0f);
     };
-    const simd::AdamwStep expected[] = {step(1e-3, 0.1), step(0.25e-3, 0), step(5e-2, 0.5),
-                                        step(1e-3, 0.5)};
+    const simd::UpdateStep expected[] = {step(1e-3, 0.1), step(0.25e-3, 0), step(5e-2, 0.5),
+                                         step(1e-3, 0.5)};
     ASSERT_EQ(d.steps.size(), 4u);
     for (size_t g = 0; g < 4; ++g) {
-      EXPECT_FLOAT_EQ(d.steps[g].step_size, expected[g].step_size) << g;
-      EXPECT_FLOAT_EQ(d.steps[g].decay, expected[g].decay) << g;
+      EXPECT_FLOAT_EQ(d.steps[g].scalars[simd::Adamw::step_size],
+                      expected[g].scalars[simd::Adamw::step_size])
+          << g;
+      EXPECT_FLOAT_EQ(d.steps[g].scalars[simd::Adamw::decay],
+                      expected[g].scalars[simd::Adamw::decay])
+          << g;
     }
   }
   // A change in the middle of a run reaches the groups that have no value of their own.
@@ -89,9 +96,10 @@ TEST(Optimizer, EachGroupHasItsRateAndDecayUnderOneSchedule) {
   optimizer.change("weight_decay", 0.2);
   const double factor = o.schedule.rate_of(4) / 1e-3;
   const Decision d = optimizer.decide(1.0);
-  EXPECT_FLOAT_EQ(d.steps[0].decay, static_cast<float>(2e-3 * factor * 0.2));
-  EXPECT_FLOAT_EQ(d.steps[1].step_size, d.steps[0].step_size / 4);
-  EXPECT_FLOAT_EQ(d.steps[2].decay, static_cast<float>(5e-2 * factor * 0.5));
+  EXPECT_FLOAT_EQ(d.steps[0].scalars[simd::Adamw::decay], static_cast<float>(2e-3 * factor * 0.2));
+  EXPECT_FLOAT_EQ(d.steps[1].scalars[simd::Adamw::step_size],
+                  d.steps[0].scalars[simd::Adamw::step_size] / 4);
+  EXPECT_FLOAT_EQ(d.steps[2].scalars[simd::Adamw::decay], static_cast<float>(5e-2 * factor * 0.5));
 }
 
 TEST(Optimizer, ANonFiniteNormSkipsAndCountsNothing) {

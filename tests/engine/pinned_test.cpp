@@ -54,7 +54,8 @@ TEST_P(Pinned, ARunElsewhereHasTheSameBits) {
       run.load(made.checkpoint(), made.checksums, &drive);
       const auto bytes = run.bytes();
       for (const auto& [of, there] : made.bytes)
-        EXPECT_TRUE(bytes.at(of) == there) << of.first << " " << name_of(of.second);
+        EXPECT_TRUE(bytes.at(of) == there)
+            << of.first << " " << name_of(of.second, GetParam().optim);
     }
   }
 }
@@ -64,7 +65,7 @@ TEST_P(Pinned, TheSameStoreGoesOnFromThere) {
   ExtentStore& extents = made.model.store().extents();
   // A later step, which the run goes back from.
   for (int b = 0; b < made.model.shape().n_blocks(); ++b)
-    for (Segment segment : {Segment::weights, Segment::master, Segment::adam_m})
+    for (Segment segment : {Segment::weights, Segment::master, Segment::state_0})
       if (const auto bytes = made.model.segments().bytes_of(b, segment); !bytes.empty())
         made.model.segments().set_bytes(b, segment, 0, std::vector<std::byte>(bytes.size()));
   EXPECT_FALSE(made.model.bytes() == made.bytes);
@@ -75,7 +76,7 @@ TEST_P(Pinned, TheSameStoreGoesOnFromThere) {
   made.model.load(made.checkpoint(), made.checksums, &in_place);
   const auto bytes = made.model.bytes();
   for (const auto& [of, there] : made.bytes)
-    EXPECT_TRUE(bytes.at(of) == there) << of.first << " " << name_of(of.second);
+    EXPECT_TRUE(bytes.at(of) == there) << of.first << " " << name_of(of.second, GetParam().optim);
 }
 
 TEST_P(Pinned, ExportsTheModelThatSaveWeightsWrites) {
@@ -98,13 +99,13 @@ INSTANTIATE_TEST_SUITE_P(
     Pinned,
     ::testing::Values(StoredCase{"llama", DecoderFamily::llama, DType::f32},
                       StoredCase{"llama_cut_frozen_bf16", DecoderFamily::llama, DType::bf16,
-                                 simd::StateType::fp32, false, true, true},
+                                 simd::Optim::adamw, false, true, true},
                       StoredCase{"gpt2_bf16_split", DecoderFamily::gpt2, DType::bf16,
-                                 simd::StateType::bf16, true},
+                                 simd::Optim::adamw_bf16, true},
                       StoredCase{"gpt2_cut_8bit_split", DecoderFamily::gpt2, DType::bf16,
-                                 simd::StateType::block8, true, true},
+                                 simd::Optim::adamw_8bit, true, true},
                       StoredCase{"llama_cut_8bit", DecoderFamily::llama, DType::f32,
-                                 simd::StateType::block8, false, true}),
+                                 simd::Optim::adamw_8bit, false, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

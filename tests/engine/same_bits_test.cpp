@@ -359,19 +359,19 @@ TEST(SameBits, SmallBertBf16) {
 TEST(SameBits, SmallBertFp16WithOverflow) {
   expect_same_bits(small_bert(DType::f16, LossKind::cross_entropy), true);
 }
-ToyModel with_states(ToyModel model, simd::StateType states, bool split_master) {
-  model.states = states;
+ToyModel with_states(ToyModel model, simd::Optim optim, bool split_master) {
+  model.optim = optim;
   model.split_master = split_master;
   return model;
 }
 TEST(SameBits, Bf16StatesFp32) {
   expect_same_bits(
-      with_states(small_bert(DType::f32, LossKind::cross_entropy), simd::StateType::bf16, false),
+      with_states(small_bert(DType::f32, LossKind::cross_entropy), simd::Optim::adamw_bf16, false),
       false);
 }
 TEST(SameBits, EightBitStatesAndSplitMasterBf16) {
   expect_same_bits(
-      with_states(small_bert(DType::bf16, LossKind::masked_lm), simd::StateType::block8, true),
+      with_states(small_bert(DType::bf16, LossKind::masked_lm), simd::Optim::adamw_8bit, true),
       false, only(EncoderShare::reduced_states));
 }
 TEST(SameBits, WithoutClippingBf16) {
@@ -647,9 +647,9 @@ TEST_P(SameBitsOnGpu, SixLayers) {
 TEST_P(SameBitsOnGpu, ReducedStates) {
   const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
   if (GetParam() != DType::bf16)
-    expect_same_bits_on_gpu(with_states(model, simd::StateType::bf16, /*split_master=*/false));
+    expect_same_bits_on_gpu(with_states(model, simd::Optim::adamw_bf16, /*split_master=*/false));
   expect_same_bits_on_gpu(
-      with_states(model, simd::StateType::block8, /*split_master=*/GetParam() == DType::bf16));
+      with_states(model, simd::Optim::adamw_8bit, /*split_master=*/GetParam() == DType::bf16));
 }
 TEST_P(SameBitsOnGpu, EachFamily) {
   if (GetParam() != DType::bf16) GTEST_SKIP() << "they are compared in bf16";

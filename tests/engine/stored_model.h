@@ -27,7 +27,7 @@ struct StoredCase {
   const char* name;
   DecoderFamily family;  ///< GPT-2's matrices lie the other way round in files
   DType compute;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool is_split = false;
   bool is_cut = false;         ///< the table of words in pieces, of which some lie on the drive
   bool freezes_norms = false;  ///< a part of each layer
@@ -46,7 +46,7 @@ class StoredModel {
               const std::filesystem::path& file,
               const std::string& uuid = {})
       : table_(make_table(its)),
-        request_{.states = its.states, .split_master = its.is_split},
+        request_{.optim = its.optim, .split_master = its.is_split},
         shape_(make_shape(which)),
         drive_(shape_,
                memory_,
@@ -74,13 +74,13 @@ class StoredModel {
       segments_->set_param(entry.block, extent.begin, values);
     }
     for (int b = 0; b < shape_.n_blocks(); ++b)
-      for (Segment segment : {Segment::adam_m, Segment::adam_v}) {
+      for (Segment segment : state_segments(shape_.optim)) {
         if (layout_.segment(b, segment) < 0) continue;
         // Not between the tensors: nothing keeps what is there.
         for (const TensorExtent& t : shape_.blocks[static_cast<size_t>(b)].tensors) {
           if (!t.trainable) continue;
           set(b, segment, element_bytes(shape_, b, segment, t.offset, t.n_elements));
-          if (shape_.states == simd::StateType::block8)
+          if (shape_.optim == simd::Optim::adamw_8bit)
             set(b, segment, exponent_bytes(shape_, b, t));
         }
       }
@@ -115,14 +115,15 @@ class StoredModel {
   void load(const std::filesystem::path& directory,
             const std::map<std::string, TensorChecksums>& checksums,
             const DriveSource* drive) {
-    load_states(table_, shape_, directory, checksums, kSavedSegments, *segments_, drive);
+    load_states(table_, shape_, directory, checksums, saved_segments(shape_.optim), *segments_,
+                drive);
   }
   /** All that training changes, by block and segment; the weights too. */
   std::map<std::pair<int, Segment>, std::vector<std::byte>> bytes() {
     if (window_) window_->finish_writes();
     std::map<std::pair<int, Segment>, std::vector<std::byte>> all;
     for (int b = 0; b < shape_.n_blocks(); ++b)
-      for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+      for (Segment s : lasting_segments(shape_.optim))
         all[{b, s}] = segments_->bytes_of(b, s);
     return all;
   }
@@ -137,7 +138,7 @@ class StoredModel {
     std::vector<std::byte> bytes(static_cast<size_t>(range.n_bytes));
     for (size_t i = 0; i < bytes.size(); ++i)
       bytes[i] = static_cast<std::byte>((i + static_cast<size_t>(range.offset + block)) %
-                                        (segment == Segment::adam_m ? 113 : 109));
+                                        (segment == Segment::state_0 ? 113 : 109));
     segments_->set_bytes(block, segment, range.offset, bytes);
   }
   static ModelTable make_table(const StoredCase& its) {

@@ -145,7 +145,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   PlanRequest request;
   request.has_gpu = placement.device == DeviceKind::cuda;
   request.n_weight_slots = placement.n_weight_slots;
-  request.states = model.states;
+  request.optim = model.optim;
   request.split_master = model.split_master;
   ModelTable table = model.table;
   if (placement.device == DeviceKind::cuda)
@@ -190,7 +190,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   options.n_workers = placement.n_workers;
   options.loss = model.loss;
   options.seed = 7;
-  options.optimizer.adamw.weight_decay = 0.01;
+  options.optimizer.optim = model.optim;
+  options.optimizer.hyper.weight_decay = 0.01;
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
                                 .learning_rate = model.learning_rate,
                                 .n_warmup_steps = 3,
@@ -235,7 +236,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   const ToyBatch unseen = make_batch(model, 1'000'000);
   result.losses.push_back(session.evaluate(unseen.view, &result.logits));
   for (int b = 0; b < shape.n_blocks(); ++b)
-    for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+    for (Segment s : lasting_segments(model.optim))
       result.segments.push_back(session.segments().bytes_of(b, s));
   return result;
 }

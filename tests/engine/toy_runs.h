@@ -29,7 +29,7 @@ struct ToyModel {
   double max_grad_norm = 1.0;
   double learning_rate = 1e-3;
   bool loss_scaling = false;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool split_master = false;
 };
 

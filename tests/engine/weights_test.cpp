@@ -143,14 +143,14 @@ TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
     }
     writer.finish();
   }
-  constexpr std::array kWhich = {Segment::master, Segment::adam_m};
+  constexpr std::array kWhich = {Segment::master, Segment::state_0};
   const std::vector<std::byte> made = master_of(0);
   for (Segment segment : kWhich)
     clear(0, segment);
   const auto load = [&] { load_states(table_, shape_, dir.path(), checksums, kWhich, segments_); };
   EXPECT_LT(bytes_beside(load), kBeside_bytes);
   EXPECT_TRUE(made == master_of(0));
-  EXPECT_TRUE(made == segments_.bytes_of(0, Segment::adam_m));
+  EXPECT_TRUE(made == segments_.bytes_of(0, Segment::state_0));
 }
 
 /** An embedding is drawn in many pieces, by threads of any number. */
@@ -269,10 +269,10 @@ TEST_F(FrozenParts, TakeTheirWeightsOfMemoryAlone) {
     const int64_t padded = b == shape_.n_blocks() - 1 ? n_trained + 128 : n_trained;
     for (const auto& [segment, bytes] : {std::pair{Segment::grads, 2},
                                          {Segment::master, 4},
-                                         {Segment::adam_m, 4},
-                                         {Segment::adam_v, 4}})
+                                         {Segment::state_0, 4},
+                                         {Segment::state_1, 4}})
       EXPECT_EQ(segments_.bytes_of(b, segment).size(), static_cast<size_t>(bytes * padded))
-          << block.name << " " << name_of(segment);
+          << block.name << " " << name_of(segment, shape_.optim);
   }
 }
 
@@ -382,16 +382,16 @@ TEST_P(OtherOrders, ComeBackFromACheckpoint) {
   constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
   const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
       static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
-  constexpr std::array kStates = {Segment::master, Segment::adam_m, Segment::adam_v};
+  constexpr std::array kStates = {Segment::master, Segment::state_0, Segment::state_1};
   std::map<std::pair<int, Segment>, std::vector<std::byte>> bytes;
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    for (Segment segment : {Segment::adam_m, Segment::adam_v}) {
+    for (Segment segment : state_segments(shape_.optim)) {
       std::vector<std::byte> states(segments_.bytes_of(b, segment).size());
       for (size_t i = 0; i < states.size(); ++i)
-        states[i] = static_cast<std::byte>(i * (segment == Segment::adam_m ? 7 : 5) % 113);
+        states[i] = static_cast<std::byte>(i * (segment == Segment::state_0 ? 7 : 5) % 113);
       segments_.set_bytes(b, segment, 0, states);
     }
-    for (Segment segment : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+    for (Segment segment : lasting_segments(shape_.optim))
       bytes[{b, segment}] = segments_.bytes_of(b, segment);
   }
   const test::TempDir checkpoint;
@@ -412,7 +412,7 @@ TEST_P(OtherOrders, ComeBackFromACheckpoint) {
   load_states(table_, shape_, checkpoint.path(), checksums, kStates, segments_);
   for (const auto& entry : table_.hf_names) {
     const EntryExtent extent = extent_of(table_, entry);
-    for (Segment segment : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
+    for (Segment segment : lasting_segments(shape_.optim)) {
       const auto& before = bytes.at({entry.block, segment});
       const std::vector<std::byte> after = segments_.bytes_of(entry.block, segment);
       const bool has =
@@ -423,7 +423,7 @@ TEST_P(OtherOrders, ComeBackFromACheckpoint) {
       EXPECT_EQ(std::memcmp(before.data() + range.offset, after.data() + range.offset,
                             static_cast<size_t>(range.n_bytes)),
                 0)
-          << entry.hf_name << " " << name_of(segment);
+          << entry.hf_name << " " << name_of(segment, shape_.optim);
     }
   }
 }

@@ -24,7 +24,7 @@ struct WordsCase {
   const char* name;
   DecoderFamily family;  ///< GPT-2's head is tied
   DType compute;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool is_split = false;
   bool freezes_words = false;
 };
@@ -59,7 +59,7 @@ class ModelInMemory {
   }
   static PlanRequest request_of(const WordsCase& its) {
     PlanRequest request;
-    request.states = its.states;
+    request.optim = its.optim;
     request.split_master = its.is_split;
     return request;
   }
@@ -76,12 +76,12 @@ class ModelInMemory {
       if (!table_.param_of(entry).trainable) continue;
       const EntryExtent extent = extent_of(table_, entry);
       const int64_t first = first_element_of(table_, entry);
-      for (Segment segment : {Segment::adam_m, Segment::adam_v}) {
+      for (Segment segment : state_segments(shape_.optim)) {
         const ByteRange range =
             element_bytes(shape_, entry.block, segment, extent.begin, extent.n_elements);
         const int64_t width = range.n_bytes / extent.n_elements;
         set(entry.block, segment, range, first * width);
-        if (shape_.states == simd::StateType::block8) {
+        if (shape_.optim == simd::Optim::adamw_8bit) {
           const ParamSpec& param = table_.param_of(entry);
           set(entry.block, segment,
               exponent_bytes(shape_, entry.block,
@@ -121,7 +121,7 @@ class ModelInMemory {
     std::vector<std::byte> bytes(static_cast<size_t>(range.n_bytes));
     for (size_t i = 0; i < bytes.size(); ++i)
       bytes[i] = static_cast<std::byte>((first + static_cast<int64_t>(i)) %
-                                        (segment == Segment::adam_m ? 113 : 109));
+                                        (segment == Segment::state_0 ? 113 : 109));
     segments_.set_bytes(block, segment, range.offset, bytes);
   }
 
@@ -195,7 +195,7 @@ TEST_P(WordsInPieces, HaveTheFilesOfTheWholeTable) {
   expect_same_files(of_whole.path(), of_cut.path());
 
   // Each reads what the other wrote.
-  constexpr std::array kStates = {Segment::master, Segment::adam_m, Segment::adam_v};
+  constexpr std::array kStates = {Segment::master, Segment::state_0, Segment::state_1};
   const test::TempDir again_whole, again_cut;
   ModelInMemory other_whole(GetParam(), false), other_cut(GetParam(), true);
   load_states(other_whole.table(), other_whole.shape(), of_cut.path(), sums, kStates,
@@ -239,10 +239,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         WordsCase{"llama_fp32", DecoderFamily::llama, DType::f32},
         WordsCase{"gpt2_bf16", DecoderFamily::gpt2, DType::bf16},
-        WordsCase{"llama_8bit", DecoderFamily::llama, DType::bf16, simd::StateType::block8,
+        WordsCase{"llama_8bit", DecoderFamily::llama, DType::bf16, simd::Optim::adamw_8bit,
                   /*is_split=*/true},
-        WordsCase{"gpt2_bf16_states", DecoderFamily::gpt2, DType::bf16, simd::StateType::bf16},
-        WordsCase{"llama_frozen", DecoderFamily::llama, DType::bf16, simd::StateType::fp32, false,
+        WordsCase{"gpt2_bf16_states", DecoderFamily::gpt2, DType::bf16, simd::Optim::adamw_bf16},
+        WordsCase{"llama_frozen", DecoderFamily::llama, DType::bf16, simd::Optim::adamw, false,
                   /*freezes_words=*/true}),
     [](const auto& info) { return info.param.name; });
 

@@ -41,7 +41,7 @@ TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
   EXPECT_EQ(profile.host.cpu, report["cpu"]["name"].get<std::string>());
   EXPECT_EQ(profile.host.n_threads, report["cpu"]["n_threads"]);
   EXPECT_EQ(profile.host.simd, report["cpu"]["simd"].get<std::string>());
-  EXPECT_FALSE(profile.host.adamw.empty());
+  EXPECT_FALSE(profile.host.updates.empty());
   EXPECT_FALSE(profile.host.gemms.empty());
   EXPECT_TRUE(report["skipped"].is_array());
   EXPECT_CONTAINS(profile.name, profile.host.cpu);
@@ -90,7 +90,7 @@ TEST_F(BenchProgram, APartGivesItsFiguresAndStoresNothing) {
   EXPECT_EQ(out["part"], "gemm");
   const MachineProfile profile = parse_machine_profile(out["profile"].dump(), "bench");
   EXPECT_FALSE(profile.host.gemms.empty());
-  EXPECT_TRUE(profile.host.adamw.empty());
+  EXPECT_TRUE(profile.host.updates.empty());
   EXPECT_FALSE(std::filesystem::exists(stored()));
 
   const Outcome text = run({"bench", "adamw", "--seconds", "0.3"});
@@ -119,7 +119,7 @@ TEST_F(BenchProgram, AWholeProfileIsWrittenWhereItIsAskedFor) {
   const MachineProfile profile = find_machine_preset((home_.path() / "here.json").string());
   EXPECT_EQ(nlohmann::ordered_json::parse(to_json(profile)),
             nlohmann::ordered_json::parse(outcome.out)["profile"]);
-  EXPECT_FALSE(profile.host.adamw.empty());
+  EXPECT_FALSE(profile.host.updates.empty());
   EXPECT_FALSE(std::filesystem::exists(stored()));
 }
 

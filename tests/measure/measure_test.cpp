@@ -12,7 +12,7 @@
 
 #include "offload/device/host/mapped_pages.h"
 #include "src/base/error.h"
-#include "src/measure/kernels/adamw.h"
+#include "src/measure/kernels/update.h"
 #include "src/measure/memory.h"
 #include "src/measure/timing.h"
 #include "src/measure/transfers/copies.h"
@@ -41,11 +41,11 @@ TEST(HostMemory, IsNoMoreThanIsMeasuredIn) {
          {int64_t{0}, 3 * kMiB / 2, 64 * kMiB, kHostBytes_default, 100 * kGiB}) {
       const HostParts parts = host_parts(most_bytes, has_copies);
       EXPECT_LE(parts.all_bytes(), most_bytes);
-      EXPECT_LT(parts.adamw_bytes, adamw_bytes_most() + kMiB);
+      EXPECT_LT(parts.update_bytes, update_bytes_most() + kMiB);
       EXPECT_EQ(parts.copies_bytes > 0, has_copies && most_bytes > 5 * kMiB);
       EXPECT_EQ(parts.all_bytes() % kMiB, 0);
     }
-  EXPECT_GE(host_parts(kHostBytes_default, true).adamw_bytes, adamw_bytes_most());
+  EXPECT_GE(host_parts(kHostBytes_default, true).update_bytes, update_bytes_most());
   EXPECT_EQ(host_parts(100 * kGiB, true).all_bytes(),
             host_parts(kHostBytes_default, true).all_bytes());
 }
@@ -137,7 +137,7 @@ TEST(Measure, ACpuGivesAWholeProfileThatIsReadBack) {
   EXPECT_LT(profile.host.process.later_bytes, kGiB);
 
   std::vector<int> threads, expected;
-  for (const AdamwRate& rate : profile.host.adamw) {
+  for (const UpdateRate& rate : profile.host.updates) {
     threads.push_back(rate.n_threads);
     EXPECT_GT(rate.alone, 0);
     EXPECT_EQ(rate.beside_copies, 0);
@@ -146,7 +146,7 @@ TEST(Measure, ACpuGivesAWholeProfileThatIsReadBack) {
     expected.push_back(n);
   expected.push_back(profile.host.n_threads);
   EXPECT_EQ(threads, expected);
-  EXPECT_NEAR(profile.host.memory_bytes_per_s, 28 * profile.host.adamw.back().alone,
+  EXPECT_NEAR(profile.host.memory_bytes_per_s, 28 * profile.host.updates.back().alone,
               1e-3 * profile.host.memory_bytes_per_s);
   EXPECT_GT(profile.host.dram_bytes_per_s, 0);
 
@@ -182,7 +182,7 @@ TEST(Measure, OnlyThePartAskedForIsThere) {
   const Part part = Part::gemm;
   const MachineProfile profile = measure({&part, 1}, small(directory)).profile;
   EXPECT_EQ(profile.host.gemms.size(), 6u);
-  EXPECT_TRUE(profile.host.adamw.empty());
+  EXPECT_TRUE(profile.host.updates.empty());
   EXPECT_TRUE(profile.host.attentions.empty());
   EXPECT_EQ(profile.host.dram_bytes_per_s, 0);
   EXPECT_EQ(profile.disk.write_bytes_per_s, 0);
@@ -227,13 +227,13 @@ TEST(Measure, WhatMemoryIsTooShortForIsNamedAndTheRestMeasured) {
   TemporaryDirectory directory;
   MeasureOptions options = small(directory);
   options.host_bytes_max = 4 * kMiB;
-  const Part parts[] = {Part::adamw, Part::dram, Part::gemm};
+  const Part parts[] = {Part::update, Part::dram, Part::gemm};
   const Measured measured = measure(parts, options);
   ASSERT_EQ(measured.skipped.size(), 2u);
   EXPECT_TRUE(measured.skipped[0].starts_with("adamw: ")) << measured.skipped[0];
   EXPECT_CONTAINS(measured.skipped[0], "4.0 MiB of host memory");
   EXPECT_TRUE(measured.skipped[1].starts_with("dram: ")) << measured.skipped[1];
-  EXPECT_TRUE(measured.profile.host.adamw.empty());
+  EXPECT_TRUE(measured.profile.host.updates.empty());
   EXPECT_FALSE(measured.profile.host.gemms.empty());
 }
 

@@ -149,7 +149,7 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   options.n_workers = 2;
   if (on_gpu) options.device = DeviceKind::cuda;
   options.optimizer.loss_scaling = compute == DType::f16;
-  options.optimizer.adamw.weight_decay = steps["weight_decay"];
+  options.optimizer.hyper.weight_decay = steps["weight_decay"];
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
                                 .learning_rate = steps["learning_rate"],
                                 .n_warmup_steps = steps["n_warmup_steps"],

@@ -357,10 +357,10 @@ int run(int argc, char** argv) {
                                                   {"horizontal", AccumulationOrder::horizontal},
                                                   {"vertical", AccumulationOrder::vertical}});
   if (n_slots > 0) request.n_weight_slots = static_cast<int>(n_slots);
-  request.states = value_of<simd::StateType>(args, "optim",
-                                             {{"adamw", simd::StateType::fp32},
-                                              {"adamw_bf16", simd::StateType::bf16},
-                                              {"adamw_8bit", simd::StateType::block8}});
+  request.optim = value_of<simd::Optim>(args, "optim",
+                                        {{"adamw", simd::Optim::adamw},
+                                         {"adamw_bf16", simd::Optim::adamw_bf16},
+                                         {"adamw_8bit", simd::Optim::adamw_8bit}});
   request.split_master = value_of<bool>(args, "master", {{"fp32", false}, {"split", true}});
   if (request.split_master && options.compute != DType::bf16)
     throw Error(Fault::usage, "step_bench", "--master split without bf16", "--dtype bf16");
@@ -407,7 +407,7 @@ int run(int argc, char** argv) {
   promise["step_ring_bytes"] = pinning.step_ring_bytes;
   for (const PlanRow& row : rows_of(plan, /*has_gpu=*/true))
     promise["regions"].push_back(
-        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+        {{"tag", row.name}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   for (const Rival& rival : choice.tried)
     promise["tried"].push_back(
         {{"why", rival.plan.why},

@@ -10,7 +10,7 @@ namespace ferry::test {
 struct MachineRates {
   double flops_per_s = 400e12;
   double copy_bytes_per_s = 50e9;
-  double adamw_params_per_s = 5e9;
+  double update_params_per_s = 5e9;
   /** The part of the rates that the host's memory leaves when copies and updates share it. */
   double shared = 1.0;
 };
@@ -26,7 +26,7 @@ inline MachineProfile even_machine(const MachineRates& rates) {
   gpu.compute_capability = 90;
   gpu.memory_bytes = 80 * kGiB;
   gpu.memory_bytes_per_s = 1e18;
-  gpu.adamw_params_per_s = 1e15;
+  gpu.update_params_per_s = 1e15;
   gpu.launch_s = 1e-12;
   for (int64_t n_bytes : {kMiB, 64 * kMiB})
     gpu.copies.push_back({.n_bytes = n_bytes,
@@ -47,12 +47,12 @@ inline MachineProfile even_machine(const MachineRates& rates) {
                   .n_threads = 8,
                   .simd = "avx2",
                   .memory_bytes = 128 * kGiB,
-                  .adamw = {{.n_threads = 8,
-                             .alone = rates.adamw_params_per_s,
-                             .beside_copies = rates.adamw_params_per_s * rates.shared,
-                             .h2d_beside = rates.copy_bytes_per_s * rates.shared,
-                             .d2h_beside = rates.copy_bytes_per_s * rates.shared}},
-                  .memory_bytes_per_s = 28 * rates.adamw_params_per_s,
+                  .updates = {{.n_threads = 8,
+                               .alone = rates.update_params_per_s,
+                               .beside_copies = rates.update_params_per_s * rates.shared,
+                               .h2d_beside = rates.copy_bytes_per_s * rates.shared,
+                               .d2h_beside = rates.copy_bytes_per_s * rates.shared}},
+                  .memory_bytes_per_s = 28 * rates.update_params_per_s,
                   .gemms = gpu.gemms,
                   .attentions = {}};
   return machine;

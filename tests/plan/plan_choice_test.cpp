@@ -50,7 +50,8 @@ class PlanChoosing : public testing::Test {
   }
 
   const ModelTable model_ = bert(1024, 8);
-  PlanRequest request_ = on_gpu(even_machine({.adamw_params_per_s = 3e9, .shared = 0.8}), 4 * kGiB);
+  PlanRequest request_ =
+      on_gpu(even_machine({.update_params_per_s = 3e9, .shared = 0.8}), 4 * kGiB);
   std::vector<Plan> timed_;
 };
 
@@ -259,7 +260,7 @@ TEST_F(PlanChoosing, TheProfileRemembers) {
   for (const auto& change : std::vector<std::function<void(PlanRequest&)>>{
            [](PlanRequest& r) { r.train_batch_size = 64; },
            [](PlanRequest& r) { r.max_length = 384; }, [](PlanRequest& r) { r.clips = false; },
-           [](PlanRequest& r) { r.states = simd::StateType::block8; },
+           [](PlanRequest& r) { r.optim = simd::Optim::adamw_8bit; },
            [](PlanRequest& r) { r.pinned_bytes_max = 512 * kMiB; },
            [](PlanRequest& r) { r.timed_with = "deterministic = false"; }}) {
     PlanRequest other = request_;

@@ -180,7 +180,7 @@ TEST(Plan, StatesOnTheHostTakeSixteenBytesAParameterAndEighteenWithSeveralMicroB
     r.micro_batch_size = micro;
     Plan plan = make_plan(model, r);
     int64_t states = 0;
-    for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+    for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::state_0, Tag::state_1})
       states += plan.layout.bytes_of(tag, Place::host);
     const double per_param = static_cast<double>(states) / static_cast<double>(model.n_params());
     EXPECT_NEAR(per_param, micro == 32 ? 16.0 : 18.0, 0.01);
@@ -190,22 +190,22 @@ TEST(Plan, StatesOnTheHostTakeSixteenBytesAParameterAndEighteenWithSeveralMicroB
 // A byte more for each 256 states of 8 bits; a tensor's last block counts as a whole one.
 TEST(Plan, ReducedStatesAndASplitMasterTakeLessOfTheHost) {
   ModelTable model = bert_large(DType::bf16);
-  const auto bytes_per_parameter = [&](simd::StateType states, bool split_master) {
+  const auto bytes_per_parameter = [&](simd::Optim optim, bool split_master) {
     PlanRequest r = request(24 * kGiB);
     r.placement = Place::host;
     r.micro_batch_size = 32;
-    r.states = states;
+    r.optim = optim;
     r.split_master = split_master;
     const Plan plan = make_plan(model, r);
     int64_t bytes = 0;
-    for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+    for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::state_0, Tag::state_1})
       bytes += plan.layout.bytes_of(tag, Place::host);
     return static_cast<double>(bytes) / static_cast<double>(model.n_params());
   };
-  EXPECT_NEAR(bytes_per_parameter(simd::StateType::bf16, false), 12, 0.01);
-  EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, false), 10 + 2 / 256.0, 0.01);
-  EXPECT_NEAR(bytes_per_parameter(simd::StateType::fp32, true), 14, 0.01);
-  EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, true), 8 + 2 / 256.0, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::Optim::adamw_bf16, false), 12, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::Optim::adamw_8bit, false), 10 + 2 / 256.0, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::Optim::adamw, true), 14, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::Optim::adamw_8bit, true), 8 + 2 / 256.0, 0.01);
 }
 
 TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
@@ -220,7 +220,7 @@ TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
         .gpu_budget_bytes =
             11 * kGiB - kContext - loaded_kernels_bytes(model, KernelMemory{}, n_graphs_max(model)),
         .host_budget_bytes = kHost - kProcess};
-    request.states = simd::StateType::block8;
+    request.optim = simd::Optim::adamw_8bit;
     request.split_master = true;
     const Plan plan = make_plan(model, request);
     EXPECT_EQ(plan.n_micro, 1);

@@ -160,8 +160,8 @@ TEST(FrozenPlan, HoldsNoGradientsNoStatesAndLessThatIsSaved) {
     };
     EXPECT_EQ(less(Tag::weights, place), 0);
     EXPECT_EQ(less(Tag::grads, place), 2 * n_elements);
-    EXPECT_EQ(less(Tag::adam_m, place), 4 * n_elements);
-    EXPECT_EQ(less(Tag::adam_v, place), 4 * n_elements);
+    EXPECT_EQ(less(Tag::state_0, place), 4 * n_elements);
+    EXPECT_EQ(less(Tag::state_1, place), 4 * n_elements);
     EXPECT_EQ(less(Tag::master, place), 4 * n_elements);
     // Saved tensors of 7 blocks share one region, and outputs of the first 6 two.
     const int64_t saved = a.shape.blocks[1].saved_bytes;
@@ -187,7 +187,7 @@ TEST(FrozenPlan, HoldsNoMoreForTrainedParametersThanTheirStates) {
   }
   EXPECT_EQ(plan.layout.bytes_of(Tag::weights, Place::host), 2 * n_weights);
   int64_t states = 0;
-  for (Tag tag : {Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+  for (Tag tag : {Tag::grads, Tag::master, Tag::state_0, Tag::state_1})
     states += plan.layout.bytes_of(tag, Place::host);
   EXPECT_LE(states, 16 * n_trained);
   // A gradient slot is as large as what one layer trains, a weight slot as the largest block.

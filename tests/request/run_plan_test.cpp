@@ -277,9 +277,9 @@ TEST(ChooseDtype, Is16BitsWhereTheGpuHasThem) {
 }
 
 TEST(ChooseStates, AreNeverReducedUnasked) {
-  EXPECT_EQ(choose_states(config_of({})), simd::StateType::fp32);
-  EXPECT_EQ(choose_states(config_of({{"optim", "adamw_bf16"}})), simd::StateType::bf16);
-  EXPECT_EQ(choose_states(config_of({{"optim", "adamw_8bit"}})), simd::StateType::block8);
+  EXPECT_EQ(choose_optim(config_of({})), simd::Optim::adamw);
+  EXPECT_EQ(choose_optim(config_of({{"optim", "adamw_bf16"}})), simd::Optim::adamw_bf16);
+  EXPECT_EQ(choose_optim(config_of({{"optim", "adamw_8bit"}})), simd::Optim::adamw_8bit);
   EXPECT_FALSE(choose_split_master(config_of({}), DType::bf16));
   EXPECT_TRUE(choose_split_master(config_of({{"master", "split"}}), DType::bf16));
   for (const DType type : {DType::f16, DType::f32})

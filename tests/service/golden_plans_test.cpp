@@ -35,11 +35,11 @@ std::string text_of(const BatchShape& batch) {
 }
 
 /** Each region of each place. */
-std::string regions_of(const Layout& layout) {
+std::string regions_of(const Layout& layout, simd::Optim optim) {
   std::string out;
   for (const Region& r : layout.regions)
-    out += fmt::format("{} {} {} {} {}\n", name_of(r.tag), name_of(r.place), r.name, r.offset,
-                       r.n_bytes);
+    out += fmt::format("{} {} {} {} {}\n", name_of(r.tag, optim), name_of(r.place), r.name,
+                       r.offset, r.n_bytes);
   return out;
 }
 
@@ -86,11 +86,11 @@ std::string text_of(const Plan& plan, const PlanRequest& request) {
       plan.n_resident, plan.n_weights, plan.n_states, plan.n_kept_more, plan.n_on_nvme,
       plan.n_weights_on_nvme, plan.n_grads_on_nvme);
   for (const PlanRow& row : rows_of(plan, request.has_gpu))
-    out += fmt::format("  {} {} {}\n", name_of(row.place), name_of(row.tag), row.n_bytes);
+    out += fmt::format("  {} {} {}\n", name_of(row.place), row.name, row.n_bytes);
   out += fmt::format("reserved {}; scratch {}, library {}, batch {}; host lacks {}\n",
                      fmt::join(plan.layout.n_bytes, " "), plan.shape.scratch_bytes,
                      plan.shape.library_bytes, plan.shape.batch_bytes, plan.host_lacking_bytes);
-  const std::string regions = regions_of(plan.layout);
+  const std::string regions = regions_of(plan.layout, plan.shape.optim);
   out += fmt::format("{} regions, crc {}\n", plan.layout.regions.size(), crc_of(regions));
   const StepList list =
       make_training_list(plan.shape, plan.layout, static_cast<int>(plan.n_micro), order);
@@ -137,7 +137,7 @@ std::string planned(const Measured& of) {
 }
 
 void in_8_bits(PlanRequest& request) {
-  request.states = simd::StateType::block8;
+  request.optim = simd::Optim::adamw_8bit;
   request.split_master = true;
 }
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "simd/random.h"
+#include "simd/update/adamw.h"
 #include "tests/simd/support.h"
 
 namespace ferry::simd {
@@ -49,18 +50,17 @@ struct Problem {
     grad.copy_from(other.grad);
   }
 
-  void run(const AdamwStep& step, int64_t begin, int64_t end) {
-    adamw({.master = master.f32() + begin,
-           .m = m.f32() + begin,
-           .v = v.f32() + begin,
-           .grad = grad.at(begin),
-           .grad_type = grad.type(),
-           .weights = has_weights ? weights.at(begin) : nullptr,
-           .weights_type = weights.type(),
-           .n = end - begin,
-           .step = step});
+  void run(const UpdateStep& step, int64_t begin, int64_t end) {
+    update({.master = master.f32() + begin,
+            .states = {{m.f32() + begin}, {v.f32() + begin}},
+            .grad = grad.at(begin),
+            .grad_type = grad.type(),
+            .weights = has_weights ? weights.at(begin) : nullptr,
+            .weights_type = weights.type(),
+            .n = end - begin,
+            .step = step});
   }
-  void run(const AdamwStep& step) { run(step, 0, master.n()); }
+  void run(const UpdateStep& step) { run(step, 0, master.n()); }
 
   void expect_same(const Problem& other, const std::string& what) const {
     EXPECT_TRUE(same_bits(master, other.master)) << what << ", master";
@@ -99,8 +99,8 @@ std::string text_of(const Kind& kind, int64_t n) {
          std::to_string(n);
 }
 
-AdamwStep usual_step(float grad_multiplier = 1.0f) {
-  return make_adamw_step({.lr = 1e-3, .weight_decay = 0.01}, 3, grad_multiplier);
+UpdateStep usual_step(float grad_multiplier = 1.0f) {
+  return make_step(Optim::adamw, {.lr = 1e-3, .weight_decay = 0.01}, 3, grad_multiplier);
 }
 
 class AdamwLevels : public VectorLevel {};
@@ -117,7 +117,7 @@ TEST_P(AdamwLevels, EqualsScalarAtEverySizeAndOffset) {
       scalar.fill(values, seed);
       Problem vector(kind.grad, kind.weights, kind.has_weights, n, seed + 5, (drawn & 2) == 0);
       vector.copy_from(scalar);
-      const AdamwStep step = usual_step((drawn & 4) == 0 ? 1.0f : 0.37f / 1024.0f);
+      const UpdateStep step = usual_step((drawn & 4) == 0 ? 1.0f : 0.37f / 1024.0f);
       {
         const UseLevel use(Level::scalar);
         scalar.run(step);
@@ -166,7 +166,7 @@ TEST_P(AdamwLevels, EqualsScalarOnHundredMillion) {
   scalar.fill(Values::plain, 3);
   vector.copy_from(scalar);
   for (int64_t t = 1; t <= 2; ++t) {
-    const AdamwStep step = make_adamw_step({.lr = 1e-3, .weight_decay = 0.1}, t, 0.5f);
+    const UpdateStep step = make_step(Optim::adamw, {.lr = 1e-3, .weight_decay = 0.1}, t, 0.5f);
     {
       const UseLevel use(Level::scalar);
       spread(2, n, [&](int64_t begin, int64_t end) { scalar.run(step, begin, end); });
@@ -187,8 +187,9 @@ INSTANTIATE_TEST_SUITE_P(,
 TEST_P(AdamwEveryLevel, FollowsTheStatedOrder) {
   const UseLevel use(GetParam());
   const int64_t n = 20'000;
-  const AdamwStep s = make_adamw_step(
-      {.lr = 3e-2, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.3}, 7, 0.77f);
+  const UpdateStep s = make_step(
+      Optim::adamw, {.lr = 3e-2, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.3}, 7,
+      0.77f);
   Problem problem(DType::f32, DType::f32, true, n, 9);
   problem.fill(Values::plain, 10);
   Problem before(DType::f32, DType::f32, true, n, 9);
@@ -196,12 +197,14 @@ TEST_P(AdamwEveryLevel, FollowsTheStatedOrder) {
   problem.run(s);
   for (int64_t i = 0; i < n; ++i) {
     const float g = before.grad.f32()[i] * s.grad_multiplier;
-    const float m = std::fma(s.one_minus_beta1, g - before.m.f32()[i], before.m.f32()[i]);
-    const float weighted = s.one_minus_beta2 * g, faded = s.beta2 * before.v.f32()[i];
+    const float m =
+        std::fma(s.scalars[Adamw::one_minus_beta1], g - before.m.f32()[i], before.m.f32()[i]);
+    const float weighted = s.scalars[Adamw::one_minus_beta2] * g,
+                faded = s.scalars[Adamw::beta2] * before.v.f32()[i];
     const float v = std::fma(weighted, g, faded);
-    const float d = std::fma(std::sqrt(v), s.correction2, s.eps);
-    const float decayed = s.decay * before.master.f32()[i];
-    const float u = std::fma(s.step_size, m / d, decayed);
+    const float d = std::fma(std::sqrt(v), s.scalars[Adamw::correction2], s.scalars[Adamw::eps]);
+    const float decayed = s.scalars[Adamw::decay] * before.master.f32()[i];
+    const float u = std::fma(s.scalars[Adamw::step_size], m / d, decayed);
     const float p = before.master.f32()[i] - u;
     ASSERT_EQ(as_bits(problem.m.f32()[i]), as_bits(m)) << i;
     ASSERT_EQ(as_bits(problem.v.f32()[i]), as_bits(v)) << i;
@@ -230,15 +233,14 @@ TEST_P(AdamwEveryLevel, MeansWhatTorchMeans) {
                           5.994000697157606e-11, 0.010231009000000008};
   const double largest[] = {0.4, 0.3, 1e-6, 2e-4, 3.0};
   for (int t = 0; t < 3; ++t) {
-    adamw({.master = p,
-           .m = m,
-           .v = v,
-           .grad = grads[t],
-           .grad_type = DType::f32,
-           .weights = nullptr,
-           .weights_type = DType::f32,
-           .n = 5,
-           .step = make_adamw_step({.lr = 1e-2, .weight_decay = 0.1}, t + 1, 1.0f)});
+    update({.master = p,
+            .states = {{m}, {v}},
+            .grad = grads[t],
+            .grad_type = DType::f32,
+            .weights = nullptr,
+            .weights_type = DType::f32,
+            .n = 5,
+            .step = make_step(Optim::adamw, {.lr = 1e-2, .weight_decay = 0.1}, t + 1, 1.0f)});
     for (int i = 0; i < 5; ++i)
       EXPECT_NEAR(p[i], expected[t][i], 2.5e-7 * (0.01 + std::abs(expected[t][i]))) << t;
   }
@@ -253,7 +255,7 @@ TEST_P(AdamwEveryLevel, StaysWithinRoundingsOfDouble) {
   const UseLevel use(GetParam());
   constexpr double kUlp = 0x1p-23;
   const int64_t n = 4096;
-  const AdamwHyper hyper{.lr = 2e-5, .weight_decay = 0.01};
+  const UpdateHyper hyper{.lr = 2e-5, .weight_decay = 0.01};
   Problem problem(DType::f32, DType::f32, false, n, 20);
   problem.fill(Values::plain, 21);
   std::fill_n(problem.m.f32(), n, 0.0f);
@@ -262,7 +264,7 @@ TEST_P(AdamwEveryLevel, StaysWithinRoundingsOfDouble) {
     problem.grad.fill(Values::plain, 1000 + static_cast<uint64_t>(t), 1e-2f);
     Problem before(DType::f32, DType::f32, false, n, 20);
     before.copy_from(problem);
-    problem.run(make_adamw_step(hyper, t, 1.0f));
+    problem.run(make_step(Optim::adamw, hyper, t, 1.0f));
     const double c1 = 1.0 - std::pow(hyper.beta1, t), c2 = 1.0 - std::pow(hyper.beta2, t);
     for (int64_t i = 0; i < n; ++i) {
       const double g = before.grad.f32()[i], m0 = before.m.f32()[i], v0 = before.v.f32()[i],
@@ -295,15 +297,14 @@ TEST_P(AdamwEveryLevel, WeightsAreTheRoundedMaster) {
   one.fill(Values::plain, 33);
   other.copy_from(one);
   one.run(usual_step());
-  adamw({.master = other.master.f32(),
-         .m = other.m.f32(),
-         .v = other.v.f32(),
-         .grad = other.grad.data(),
-         .grad_type = DType::f32,
-         .weights = other.master.data(),
-         .weights_type = DType::f32,
-         .n = 333,
-         .step = usual_step()});
+  update({.master = other.master.f32(),
+          .states = {{other.m.f32()}, {other.v.f32()}},
+          .grad = other.grad.data(),
+          .grad_type = DType::f32,
+          .weights = other.master.data(),
+          .weights_type = DType::f32,
+          .n = 333,
+          .step = usual_step()});
   other.expect_same(one, "weights == master");
 }
 
@@ -331,15 +332,14 @@ TEST_P(AdamwEveryLevel, NanHasOnePattern) {
     std::vector<float> p(40, 1.0f), m(40, 0.0f), v(40, 0.0f), g(40, 0.5f);
     g[3] = as_float(nan);
     g[35] = as_float(nan);
-    adamw({.master = p.data(),
-           .m = m.data(),
-           .v = v.data(),
-           .grad = g.data(),
-           .grad_type = DType::f32,
-           .weights = nullptr,
-           .weights_type = DType::f32,
-           .n = 40,
-           .step = usual_step()});
+    update({.master = p.data(),
+            .states = {{m.data()}, {v.data()}},
+            .grad = g.data(),
+            .grad_type = DType::f32,
+            .weights = nullptr,
+            .weights_type = DType::f32,
+            .n = 40,
+            .step = usual_step()});
     for (const size_t i : {size_t{3}, size_t{35}}) {
       EXPECT_EQ(as_bits(p[i]), 0x7fc00000u);
       EXPECT_EQ(as_bits(m[i]), 0x7fc00000u);
@@ -352,23 +352,23 @@ TEST_P(AdamwEveryLevel, NanHasOnePattern) {
 TEST(AdamwStep, BiasCorrectionsComeFromTheIntegerStep) {
   for (const int64_t t : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{10}, int64_t{999},
                           int64_t{12345}, int64_t{1} << 40}) {
-    const AdamwStep s = make_adamw_step({.lr = 2e-5, .weight_decay = 0.01}, t, 0.25f);
+    const UpdateStep s = make_step(Optim::adamw, {.lr = 2e-5, .weight_decay = 0.01}, t, 0.25f);
     const double exponent = static_cast<double>(t);
     const double c1 = -std::expm1(exponent * std::log(0.9)),
                  c2 = -std::expm1(exponent * std::log(0.999));
-    EXPECT_NEAR(s.step_size, 2e-5 / c1, 1e-7 * 2e-5 / c1) << t;
-    EXPECT_NEAR(s.correction2, 1.0 / std::sqrt(c2), 1e-7 / std::sqrt(c2)) << t;
+    EXPECT_NEAR(s.scalars[Adamw::step_size], 2e-5 / c1, 1e-7 * 2e-5 / c1) << t;
+    EXPECT_NEAR(s.scalars[Adamw::correction2], 1.0 / std::sqrt(c2), 1e-7 / std::sqrt(c2)) << t;
     EXPECT_EQ(s.grad_multiplier, 0.25f);
-    EXPECT_FLOAT_EQ(s.one_minus_beta1, 0.1f);
-    EXPECT_FLOAT_EQ(s.one_minus_beta2, 0.001f);
-    EXPECT_FLOAT_EQ(s.decay, 2e-7f);
+    EXPECT_FLOAT_EQ(s.scalars[Adamw::one_minus_beta1], 0.1f);
+    EXPECT_FLOAT_EQ(s.scalars[Adamw::one_minus_beta2], 0.001f);
+    EXPECT_FLOAT_EQ(s.scalars[Adamw::decay], 2e-7f);
   }
 }
 
 TEST(AdamwDeathTest, RefusesWhatItCannotDo) {
-  EXPECT_DEATH(make_adamw_step({}, 0, 1.0f), "steps from 1");
-  AdamwArgs args{.grad_type = DType::i32};
-  EXPECT_DEATH(adamw(args), "gradients are int32");
+  EXPECT_DEATH(make_step(Optim::adamw, {}, 0, 1.0f), "steps from 1");
+  UpdateArgs args{.grad_type = DType::i32};
+  EXPECT_DEATH(update(args), "gradients are int32");
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ void compare_adamw(DType grad_type,
                    Values values,
                    const int64_t (&offsets)[5],
                    uint64_t seed,
-                   const AdamwStep& step) {
+                   const UpdateStep& step) {
   Buffer master(DType::f32, n), m(DType::f32, n), v(DType::f32, n), grad(grad_type, n);
   Buffer weights(kind.type, kind.is_there ? n : 0);
   master.fill(values, seed);
@@ -113,25 +113,23 @@ void compare_adamw(DType grad_type,
       v.f32()[i] = std::abs(v.f32()[i]);
   const OnGpu gpu_master(master, offsets[0]), gpu_m(m, offsets[1]), gpu_v(v, offsets[2]);
   const OnGpu gpu_grad(grad, offsets[3]), gpu_weights(weights, offsets[4]);
-  adamw({.master = master.f32(),
-         .m = m.f32(),
-         .v = v.f32(),
-         .grad = grad.data(),
-         .grad_type = grad_type,
-         .weights = kind.is_there ? weights.data() : nullptr,
-         .weights_type = kind.type,
-         .n = n,
-         .step = step});
-  cuda::adamw({.master = gpu_master.as<float>(),
-               .m = gpu_m.as<float>(),
-               .v = gpu_v.as<float>(),
-               .grad = gpu_grad.data(),
-               .grad_type = grad_type,
-               .weights = kind.is_there ? gpu_weights.data() : nullptr,
-               .weights_type = kind.type,
-               .n = n,
-               .step = step},
-              nullptr);
+  update({.master = master.f32(),
+          .states = {{m.f32()}, {v.f32()}},
+          .grad = grad.data(),
+          .grad_type = grad_type,
+          .weights = kind.is_there ? weights.data() : nullptr,
+          .weights_type = kind.type,
+          .n = n,
+          .step = step});
+  cuda::update({.master = gpu_master.as<float>(),
+                .states = {{gpu_m.as<float>()}, {gpu_v.as<float>()}},
+                .grad = gpu_grad.data(),
+                .grad_type = grad_type,
+                .weights = kind.is_there ? gpu_weights.data() : nullptr,
+                .weights_type = kind.type,
+                .n = n,
+                .step = step},
+               nullptr);
   const std::string what = std::string(name_of(grad_type)) + " -> " +
                            std::string(kind.is_there ? name_of(kind.type) : "none") + ", n " +
                            std::to_string(n);
@@ -151,9 +149,9 @@ TEST_F(CudaKernels, AdamwEqualsScalarAtEverySizeAndOffset) {
         if (random_() % 2 == 0)
           for (int64_t& each : offsets)
             each = offset();
-        const AdamwStep step = make_adamw_step({.lr = 1e-3, .weight_decay = 0.01},
-                                               1 + static_cast<int64_t>(random_() % 5000),
-                                               random_() % 2 == 0 ? 1.0f : 0.37f / 1024.0f);
+        const UpdateStep step = make_step(Optim::adamw, {.lr = 1e-3, .weight_decay = 0.01},
+                                          1 + static_cast<int64_t>(random_() % 5000),
+                                          random_() % 2 == 0 ? 1.0f : 0.37f / 1024.0f);
         compare_adamw(grad_type, kind, n, values(), offsets, seed += 10, step);
         if (HasFailure()) return;
       }
@@ -163,7 +161,7 @@ TEST_F(CudaKernels, AdamwEqualsScalarAtEverySizeAndOffset) {
 
 TEST_F(CudaKernels, AdamwEqualsScalarOnMany) {
   const int64_t n = is_long() ? 100'000'000 : 3'000'001;
-  const AdamwStep step = make_adamw_step({.lr = 1e-3, .weight_decay = 0.1}, 2, 0.5f);
+  const UpdateStep step = make_step(Optim::adamw, {.lr = 1e-3, .weight_decay = 0.1}, 2, 0.5f);
   compare_adamw(DType::bf16, {DType::bf16, true}, n, Values::plain, {0, 0, 0, 0, 0}, 5, step);
   compare_adamw(DType::f32, {DType::f16, true}, 3'000'001, Values::hostile, {1, 2, 3, 4, 5}, 6,
                 step);
@@ -171,8 +169,8 @@ TEST_F(CudaKernels, AdamwEqualsScalarOnMany) {
                 step);
 }
 
-/** One step on reduced states or a split master on both; compares all that was written. */
-void compare_reduced(
+/** One step of an optimizer on both; compares all that was written. */
+void compare_updates(
     const UpdateKind& kind, int64_t n, Values values, bool aligned, uint64_t seed) {
   UpdateProblem host(kind, n, seed, aligned);
   host.draw_place();
@@ -181,42 +179,40 @@ void compare_reduced(
   for (Buffer* buffer : host.buffers())
     gpu.push_back(
         std::make_unique<OnGpu>(*buffer, aligned ? 0 : static_cast<int64_t>(host.random() % 9)));
-  const AdamwStep step = make_adamw_step({.lr = 1e-3, .weight_decay = 0.01}, 7, 1.0f);
-  AdamwArgs args = host.args(step);
+  const UpdateStep step = host.usual_step(7);
+  UpdateArgs args = host.args(step);
   args.master = gpu[0]->data();
-  args.m = gpu[1]->data();
-  args.v = gpu[2]->data();
+  args.states[0] = {gpu[1]->data(), gpu[5]->as<uint8_t>()};
+  args.states[1] = {gpu[2]->data(), gpu[6]->as<uint8_t>()};
   args.grad = gpu[3]->data();
   args.weights = kind.has_weights ? gpu[4]->data() : nullptr;
-  args.m_exponents = gpu[5]->as<uint8_t>();
-  args.v_exponents = gpu[6]->as<uint8_t>();
   host.run(step);
-  cuda::adamw(args, nullptr);
+  cuda::update(args, nullptr);
   const std::vector<Buffer*> expected = host.buffers();
   for (size_t i = 0; i < gpu.size(); ++i)
     EXPECT_TRUE(same_bits(*gpu[i]->back(), *expected[i])) << text_of(kind, n) << ", array " << i;
 }
 
-TEST_F(CudaKernels, ReducedStatesEqualScalarAtEverySizeAndOffset) {
+TEST_F(CudaKernels, EveryOptimizerEqualsScalarAtEverySizeAndOffset) {
   uint64_t seed = 1;
   for (const int64_t n : test_sizes())
-    for (const StateType states : {StateType::fp32, StateType::bf16, StateType::block8})
+    for (const Optim optim : {Optim::adamw, Optim::adamw_bf16, Optim::adamw_8bit})
       for (const DType grad : kFloatTypes) {
         for (const WeightKind kind : kWeightKinds)
-          compare_reduced({grad, kind.type, kind.is_there, states, false}, n, values(),
+          compare_updates({grad, kind.type, kind.is_there, optim, false}, n, values(),
                           random_() % 2 == 0, seed += 10);
-        compare_reduced({grad, DType::bf16, true, states, true}, n, values(), random_() % 2 == 0,
+        compare_updates({grad, DType::bf16, true, optim, true}, n, values(), random_() % 2 == 0,
                         seed += 10);
         if (HasFailure()) return;
       }
 }
 
-TEST_F(CudaKernels, ReducedStatesEqualScalarOnMany) {
+TEST_F(CudaKernels, EveryOptimizerEqualsScalarOnMany) {
   for (const bool split : {false, true})
-    for (const StateType states : {StateType::bf16, StateType::block8}) {
-      compare_reduced({DType::bf16, DType::bf16, true, states, split}, 3'000'001, Values::plain,
+    for (const Optim optim : {Optim::adamw_bf16, Optim::adamw_8bit}) {
+      compare_updates({DType::bf16, DType::bf16, true, optim, split}, 3'000'001, Values::plain,
                       true, 5);
-      compare_reduced({DType::bf16, DType::bf16, true, states, split}, 300'001, Values::hostile,
+      compare_updates({DType::bf16, DType::bf16, true, optim, split}, 300'001, Values::hostile,
                       false, 6);
     }
 }
@@ -228,12 +224,24 @@ TEST_F(CudaKernels, AdamwTakesTheMasterAsWeights) {
   std::fill_n(m.f32(), 1000, 0.0f);
   std::fill_n(v.f32(), 1000, 0.0f);
   const OnGpu gpu_master(master), gpu_m(m), gpu_v(v), gpu_grad(grad);
-  const AdamwStep step = make_adamw_step({}, 1, 1.0f);
-  adamw({master.f32(), m.f32(), v.f32(), grad.data(), DType::f32, master.data(), DType::f32, 1000,
-         step});
-  cuda::adamw({gpu_master.as<float>(), gpu_m.as<float>(), gpu_v.as<float>(), gpu_grad.data(),
-               DType::f32, gpu_master.data(), DType::f32, 1000, step},
-              nullptr);
+  const UpdateStep step = make_step(Optim::adamw, {}, 1, 1.0f);
+  update({master.f32(),
+          {{m.f32()}, {v.f32()}},
+          grad.data(),
+          DType::f32,
+          master.data(),
+          DType::f32,
+          1000,
+          step});
+  cuda::update({gpu_master.as<float>(),
+                {{gpu_m.as<float>()}, {gpu_v.as<float>()}},
+                gpu_grad.data(),
+                DType::f32,
+                gpu_master.data(),
+                DType::f32,
+                1000,
+                step},
+               nullptr);
   EXPECT_TRUE(same_bits(*gpu_master.back(), master));
 }
 

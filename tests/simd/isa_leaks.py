@@ -31,8 +31,8 @@ def main():
     portable, (avx2, avx512) = sys.argv[1:split], sys.argv[split + 1:]
     faults = []
 
-    for archive, mark in ((avx2, re.compile(r"(Kernels|Adamw)For<xsimd::fma3<xsimd::avx2> >|^ferry::simd::kAvx2Kernels$")),
-                          (avx512, re.compile(r"(Kernels|Adamw)For<xsimd::avx512bw>|^ferry::simd::kAvx512Kernels$"))):
+    for archive, mark in ((avx2, re.compile(r"(Kernels|Update)For<xsimd::fma3<xsimd::avx2> >|^ferry::simd::kAvx2Kernels$")),
+                          (avx512, re.compile(r"(Kernels|Update)For<xsimd::avx512bw>|^ferry::simd::kAvx512Kernels$"))):
         names = exported(archive)
         if len(names) < 10:
             faults.append(f"{archive}: {len(names)} symbols, expected the kernels")

@@ -11,7 +11,7 @@ namespace {
 TEST(NoCudaKernels, SaySo) {
   EXPECT_FALSE(cuda::is_available());
   try {
-    cuda::adamw({}, nullptr);
+    cuda::update({}, nullptr);
     ADD_FAILURE() << "did not throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::machine);

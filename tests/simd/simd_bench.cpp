@@ -264,11 +264,12 @@ int run(const Options& o) {
       {"triad, streaming", 12,
        [=](int64_t b, int64_t e) { ceilings.triad(reinterpret_cast<float*>(pw), pm, pv, b, e); },
        true});
-  const simd::AdamwStep step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f);
-  using simd::StateType;
-  for (const auto& [states_name, states] : {std::pair{"", StateType::fp32},
-                                            {"/bf16 states", StateType::bf16},
-                                            {"/8-bit states", StateType::block8}}) {
+  const simd::UpdateStep step =
+      simd::make_step(simd::Optim::adamw, {.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f);
+  using simd::Optim;
+  for (const auto& [states_name, optim] : {std::pair{"", Optim::adamw},
+                                           {"/bf16 states", Optim::adamw_bf16},
+                                           {"/8-bit states", Optim::adamw_8bit}}) {
     // Exponents lie behind the largest values of v that any type of states has.
     auto* const exponents = reinterpret_cast<uint8_t*>(pv) + n;
     // The same numbers in the formats of the case: other cases leave bits there that would be
@@ -276,10 +277,10 @@ int run(const Options& o) {
     // Parts of narrow arrays overlap other threads' parts of wide ones: a pass of its own.
     const auto fill_states = [=](int64_t begin, int64_t end) {
       const auto fill = [&](auto* all, auto value) { std::fill(all + begin, all + end, value); };
-      if (states == StateType::bf16) {
+      if (optim == Optim::adamw_bf16) {
         fill(reinterpret_cast<uint16_t*>(pm), uint16_t{0x3a83});
         fill(reinterpret_cast<uint16_t*>(pv), uint16_t{0x3586});
-      } else if (states == StateType::block8) {
+      } else if (optim == Optim::adamw_8bit) {
         // Codes of 2^-10 under the largest exponent of such a block.
         fill(reinterpret_cast<uint8_t*>(pm), uint8_t{0x78});
         fill(reinterpret_cast<uint8_t*>(pv), uint8_t{0xf0});
@@ -298,26 +299,23 @@ int run(const Options& o) {
         const bool has_weights = std::string_view(w.name) != "none";
         const auto g_bytes = static_cast<int64_t>(size_of(g.type));
         const int64_t w_bytes = has_weights ? static_cast<int64_t>(size_of(w.type)) : 0;
-        const int64_t m_bytes = simd::state_value_bytes(states, 1);
+        const int64_t m_bytes = simd::state_value_bytes(simd::spec_of(optim).type, 1);
         // Read and written: m, v and the master, of which the split weights are half.
         const int64_t n_bytes = 4 * m_bytes + 8 + g_bytes + (split ? 0 : w_bytes);
         cases.push_back({name, n_bytes, [=](int64_t b, int64_t e) {
-                           const simd::AdamwArgs all{
+                           const simd::UpdateArgs all{
                                .master = p,
-                               .m = pm,
-                               .v = pv,
+                               .states = {{pm, exponents}, {pv, exponents + simd::state_blocks(n)}},
                                .grad = pg,
                                .grad_type = g.type,
                                .weights = has_weights ? pw : nullptr,
                                .weights_type = w.type,
                                .n = n,
                                .step = step,
-                               .states = states,
+                               .optim = optim,
                                .split_master = split,
-                               .m_exponents = exponents,
-                               .v_exponents = exponents + simd::state_blocks(n),
                                .noise_key = 1};
-                           simd::adamw(simd::part_of(all, b, e - b));
+                           simd::update(simd::part_of(all, b, e - b));
                          }});
         cases.back().prepare = [=](int64_t begin, int64_t end) {
           fill_states(begin, end);

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "simd/adamw/reduced_states.h"
 #include "simd/random.h"
+#include "simd/update/rules.h"
 #include "tests/simd/support.h"
 #include "tests/simd/update_problem.h"
 
@@ -15,19 +15,19 @@ namespace {
 
 std::vector<UpdateKind> kinds() {
   std::vector<UpdateKind> all;
-  for (const StateType states : {StateType::fp32, StateType::bf16, StateType::block8})
+  for (const Optim optim : {Optim::adamw, Optim::adamw_bf16, Optim::adamw_8bit})
     for (const DType grad : kFloatTypes) {
-      all.push_back({grad, DType::bf16, true, states, /*split=*/true});
-      if (states == StateType::fp32) continue;  // adamw_test.cpp
-      all.push_back({grad, DType::f32, false, states, false});
+      all.push_back({grad, DType::bf16, true, optim, /*split=*/true});
+      if (optim == Optim::adamw) continue;  // adamw_test.cpp
+      all.push_back({grad, DType::f32, false, optim, false});
       for (const DType weights : kFloatTypes)
-        all.push_back({grad, weights, true, states, false});
+        all.push_back({grad, weights, true, optim, false});
     }
   return all;
 }
 
-AdamwStep usual_step(int64_t t = 3) {
-  return make_adamw_step({.lr = 1e-3, .weight_decay = 0.01}, t, 1.0f);
+UpdateStep usual_step(int64_t t = 3) {
+  return make_step(Optim::adamw, {.lr = 1e-3, .weight_decay = 0.01}, t, 1.0f);
 }
 
 class ReducedLevels : public VectorLevel {};
@@ -61,7 +61,7 @@ TEST_P(ReducedLevels, ChunksAndThreadsChangeNothing) {
   const int64_t n = 50'021;
   for (const UpdateKind& kind : kinds()) {
     // Pieces of block8 states begin where a block does.
-    const int64_t unit = kind.states == StateType::block8 ? kStateBlock : 1;
+    const int64_t unit = spec_of(kind.optim).unit;
     const auto cut = [&](int64_t at) { return at == n ? n : at / unit * unit; };
     UpdateProblem whole(kind, n, 1);
     whole.draw_place();
@@ -95,23 +95,25 @@ INSTANTIATE_TEST_SUITE_P(,
                          ::testing::Values(Level::scalar, Level::avx2, Level::avx512),
                          level_test_name);
 
-/** One element's fp32 step in the order that kernels.h states. */
+/** One element's fp32 step in the order that adamw.h states. */
 struct Stepped {
   float p, m, v, root;
 };
-Stepped stepped(float p, float m, float v, float g, const AdamwStep& s) {
+Stepped stepped(float p, float m, float v, float g, const UpdateStep& s) {
   g *= s.grad_multiplier;
-  m = std::fma(s.one_minus_beta1, g - m, m);
-  const float weighted = s.one_minus_beta2 * g, faded = s.beta2 * v;
+  m = std::fma(s.scalars[Adamw::one_minus_beta1], g - m, m);
+  const float weighted = s.scalars[Adamw::one_minus_beta2] * g, faded = s.scalars[Adamw::beta2] * v;
   v = std::fma(weighted, g, faded);
-  const float root = std::sqrt(v), d = std::fma(root, s.correction2, s.eps), decayed = s.decay * p;
-  return {p - std::fma(s.step_size, m / d, decayed), m, v, root};
+  const float root = std::sqrt(v),
+              d = std::fma(root, s.scalars[Adamw::correction2], s.scalars[Adamw::eps]),
+              decayed = s.scalars[Adamw::decay] * p;
+  return {p - std::fma(s.scalars[Adamw::step_size], m / d, decayed), m, v, root};
 }
 
 /** Factors of gradients: usual ones, and such that m is near and below the least normal number. */
 constexpr float kGradientScales[] = {1.0f, 1e-35f, 1e-37f, 1e-39f};
 
-/** The values of block8 codes as kernels.h describes them. */
+/** The values of block8 codes as adamw.h describes them. */
 double value_of_m(uint8_t code, uint8_t exponent) {
   if ((code & 127) == 0) return 0.0;
   const double size = std::ldexp(1.0 + (code % 8) / 8.0, exponent - 127 - 15 + code % 128 / 8);
@@ -127,7 +129,7 @@ TEST_P(ReducedEveryLevel, Bf16StatesAreOffByLessThanTheStatedBound) {
   const UseLevel use(GetParam());
   const int64_t n = 3'000;
   for (const float scale : kGradientScales) {
-    UpdateProblem problem({DType::f32, DType::f32, false, StateType::bf16, false}, n, 1);
+    UpdateProblem problem({DType::f32, DType::f32, false, Optim::adamw_bf16, false}, n, 1);
     problem.fill(Values::plain, 2);
     problem.clear_states();
     for (int64_t t = 1; t <= 30; ++t) {
@@ -136,7 +138,7 @@ TEST_P(ReducedEveryLevel, Bf16StatesAreOffByLessThanTheStatedBound) {
         problem.grad.f32()[i] *= scale;
       UpdateProblem before(problem.kind, n, 1);
       before.copy_from(problem);
-      const AdamwStep step = usual_step(t);
+      const UpdateStep step = usual_step(t);
       problem.run(step);
       for (int64_t i = 0; i < n; ++i) {
         const auto bf16 = [&](Buffer& buffer) {
@@ -156,7 +158,7 @@ TEST_P(ReducedEveryLevel, Bf16StatesAreOffByLessThanTheStatedBound) {
 TEST_P(ReducedEveryLevel, BlocksOfZerosStayZero) {
   const UseLevel use(GetParam());
   const int64_t n = 2 * kStateBlock + 9;
-  UpdateProblem problem({DType::f32, DType::f32, false, StateType::block8, false}, n, 1);
+  UpdateProblem problem({DType::f32, DType::f32, false, Optim::adamw_8bit, false}, n, 1);
   problem.fill(Values::plain, 2);
   problem.clear_states();
   std::fill_n(problem.grad.f32(), n, 0.0f);
@@ -178,7 +180,7 @@ TEST_P(ReducedEveryLevel, Block8StatesAreOffByLessThanTheStatedBound) {
   int64_t n_at_the_end = 0;
   for (const float scale : kGradientScales) {
     SCOPED_TRACE(scale);
-    UpdateProblem problem({DType::f32, DType::f32, false, StateType::block8, false}, n, 1);
+    UpdateProblem problem({DType::f32, DType::f32, false, Optim::adamw_8bit, false}, n, 1);
     problem.fill(Values::plain, 2);
     problem.clear_states();
     for (int64_t t = 1; t <= 30; ++t) {
@@ -188,7 +190,7 @@ TEST_P(ReducedEveryLevel, Block8StatesAreOffByLessThanTheStatedBound) {
         problem.grad.f32()[i] *= scale * static_cast<float>(std::pow(10.0, -(i % 9)));
       UpdateProblem before(problem.kind, n, 1);
       before.copy_from(problem);
-      const AdamwStep step = usual_step(t);
+      const UpdateStep step = usual_step(t);
       problem.run(step);
       std::vector<Stepped> now;
       std::vector<double> largest_m(static_cast<size_t>(state_blocks(n))), largest_root(largest_m);
@@ -259,23 +261,23 @@ TEST_P(ReducedEveryLevel, RoundingIsExactOnAverage) {
   const UseLevel use(GetParam());
   constexpr int kKeys = 4'000;
   const int64_t n = 300;
-  for (const StateType states : {StateType::bf16, StateType::block8}) {
-    UpdateProblem before({DType::f32, DType::f32, false, states, false}, n, 1);
+  for (const Optim optim : {Optim::adamw_bf16, Optim::adamw_8bit}) {
+    UpdateProblem before({DType::f32, DType::f32, false, optim, false}, n, 1);
     before.fill(Values::plain, 4);
     const Means means = means_over_keys(before, kKeys);
-    const AdamwStep step = usual_step();
+    const UpdateStep step = usual_step();
     double sum_m = 0, sum_v = 0;
     for (int64_t i = 0; i < n; ++i) {
       const double old_v = before.stored_v(i);
-      const bool is_root = states == StateType::block8;
+      const bool is_root = optim == Optim::adamw_8bit;
       const Stepped exact =
           stepped(before.master.f32()[i], static_cast<float>(before.stored_m(i)),
                   static_cast<float>(is_root ? old_v * old_v : old_v), before.grad.f32()[i], step);
       const double v = is_root ? exact.root : exact.v;
       // A rounding of step h has at most h/2 of deviation; six of the mean's are allowed.
       const double allowed = 6 * 0.5 / std::sqrt(kKeys);
-      const double step_m = states == StateType::bf16 ? 0x1p-7 : 0x1p-3;
-      const double step_v = states == StateType::bf16 ? 0x1p-7 : 0x1p-4;
+      const double step_m = optim == Optim::adamw_bf16 ? 0x1p-7 : 0x1p-3;
+      const double step_v = optim == Optim::adamw_bf16 ? 0x1p-7 : 0x1p-4;
       const double off_m = means.m[static_cast<size_t>(i)] / exact.m - 1;
       const double off_v = means.v[static_cast<size_t>(i)] / v - 1;
       ASSERT_LT(std::abs(off_m), allowed * step_m) << i;
@@ -292,14 +294,14 @@ TEST_P(ReducedEveryLevel, VFadesAtItsRate) {
   const UseLevel use(GetParam());
   constexpr double kFade = 0.999;
   const int64_t n = 4'096 * kNoiseBlocks, n_steps = 2'000;
-  for (const StateType states : {StateType::bf16, StateType::block8}) {
-    UpdateProblem problem({DType::f32, DType::f32, false, states, false}, n, 1);
+  for (const Optim optim : {Optim::adamw_bf16, Optim::adamw_8bit}) {
+    UpdateProblem problem({DType::f32, DType::f32, false, optim, false}, n, 1);
     problem.fill(Values::plain, 4);
     const auto sum_of_v = [&] {
       double sum = 0;
       for (int64_t i = 0; i < n; ++i) {
         const double v = problem.stored_v(i);
-        sum += states == StateType::block8 ? v * v : v;
+        sum += optim == Optim::adamw_8bit ? v * v : v;
       }
       return sum;
     };
@@ -316,8 +318,8 @@ TEST_P(ReducedEveryLevel, VFadesAtItsRate) {
     // logarithm evenly, thus 1 / (32 ln 2) on average.
     const double spread = (1 - kFade) / 2 * n_steps / (32 * std::log(2.0));
     const double expected =
-        std::pow(kFade, n_steps) * (states == StateType::block8 ? std::exp(spread) : 1);
-    EXPECT_NEAR(sum_of_v() / before, expected, 0.02 * expected) << static_cast<int>(states);
+        std::pow(kFade, n_steps) * (optim == Optim::adamw_8bit ? std::exp(spread) : 1);
+    EXPECT_NEAR(sum_of_v() / before, expected, 0.02 * expected) << static_cast<int>(optim);
   }
 }
 
@@ -326,8 +328,8 @@ TEST_P(ReducedEveryLevel, VFadesAtItsRate) {
 TEST_P(ReducedEveryLevel, ReachesWhatFp32StatesReach) {
   const UseLevel use(GetParam());
   const int64_t n = 2'048, n_steps = 1'500;
-  const auto distance_after_training = [&](StateType states) {
-    UpdateProblem problem({DType::f32, DType::f32, false, states, false}, n, 1);
+  const auto distance_after_training = [&](Optim optim) {
+    UpdateProblem problem({DType::f32, DType::f32, false, optim, false}, n, 1);
     problem.clear_states();
     std::vector<float> target(static_cast<size_t>(n)), h(target);
     std::mt19937 random(11);
@@ -344,26 +346,26 @@ TEST_P(ReducedEveryLevel, ReachesWhatFp32StatesReach) {
             (problem.master.f32()[i] - target[static_cast<size_t>(i)] + normal(random));
       problem.noise_key = random();
       const double left = 1.0 - static_cast<double>(t) / n_steps;
-      problem.run(make_adamw_step({.lr = 1e-2 * left}, t, 1.0f));
+      problem.run(make_step(Optim::adamw, {.lr = 1e-2 * left}, t, 1.0f));
     }
     double sum = 0;
     for (int64_t i = 0; i < n; ++i)
       sum += std::pow(problem.master.f32()[i] - target[static_cast<size_t>(i)], 2);
     return std::sqrt(sum / static_cast<double>(n));
   };
-  const double fp32 = distance_after_training(StateType::fp32);
+  const double fp32 = distance_after_training(Optim::adamw);
   ASSERT_LT(fp32, 0.2) << "the reference must have learnt something";
-  EXPECT_NEAR(distance_after_training(StateType::bf16), fp32, 0.005 * fp32);
-  EXPECT_NEAR(distance_after_training(StateType::block8), fp32, 0.02 * fp32);
+  EXPECT_NEAR(distance_after_training(Optim::adamw_bf16), fp32, 0.005 * fp32);
+  EXPECT_NEAR(distance_after_training(Optim::adamw_8bit), fp32, 0.02 * fp32);
 }
 
 // The split changes where the master's bits lie, nothing else.
 TEST_P(ReducedEveryLevel, SplitMasterHasTheBitsOfTheWhole) {
   const UseLevel use(GetParam());
   const int64_t n = 40'001;
-  for (const StateType states : {StateType::fp32, StateType::bf16, StateType::block8}) {
-    UpdateProblem split({DType::bf16, DType::bf16, true, states, true}, n, 1);
-    UpdateProblem whole({DType::bf16, DType::bf16, true, states, false}, n, 2);
+  for (const Optim optim : {Optim::adamw, Optim::adamw_bf16, Optim::adamw_8bit}) {
+    UpdateProblem split({DType::bf16, DType::bf16, true, optim, true}, n, 1);
+    UpdateProblem whole({DType::bf16, DType::bf16, true, optim, false}, n, 2);
     whole.fill(Values::hostile, 3);
     for (int64_t i = 0; i < n; ++i) {
       float& p = whole.master.f32()[i];
@@ -401,7 +403,7 @@ TEST_P(ReducedEveryLevel, NanAndInfinityStayInTheirBlock) {
   const UseLevel use(GetParam());
   const int64_t n = 3 * kStateBlock;
   for (const uint32_t bits : {0x7fc00000u, 0xff923456u, 0x7f800000u}) {
-    UpdateProblem problem({DType::f32, DType::f32, false, StateType::block8, false}, n, 1);
+    UpdateProblem problem({DType::f32, DType::f32, false, Optim::adamw_8bit, false}, n, 1);
     problem.fill(Values::plain, 4);
     problem.grad.f32()[kStateBlock + 7] = as_float(bits);
     problem.run(usual_step());
@@ -420,8 +422,8 @@ TEST_P(ReducedEveryLevel, NanAndInfinityStayInTheirBlock) {
 /** All elements alike, so that their new states differ by the noise alone. */
 class AlikeElements {
  public:
-  AlikeElements(StateType states, int64_t n)
-      : before_({DType::f32, DType::f32, false, states, false}, n, 1) {
+  AlikeElements(Optim optim, int64_t n)
+      : before_({DType::f32, DType::f32, false, optim, false}, n, 1) {
     before_.fill(Values::plain, 4);
     for (int64_t i = 0; i < n; ++i)
       for (Buffer* each : {&before_.master, &before_.grad})
@@ -445,7 +447,7 @@ class AlikeElements {
 TEST_P(ReducedEveryLevel, NoiseIsKeyedByStepAndElement) {
   const UseLevel use(GetParam());
   const int64_t n = 512;
-  AlikeElements alike(StateType::bf16, n);
+  AlikeElements alike(Optim::adamw_bf16, n);
   std::fill_n(alike.before().m.u16(), n, uint16_t{0x3f40});
   std::fill_n(alike.before().v.u16(), n, uint16_t{0x3f40});
   const auto reference = alike.run(5);
@@ -460,7 +462,7 @@ TEST_P(ReducedEveryLevel, NoiseIsKeyedByStepAndElement) {
 TEST_P(ReducedEveryLevel, BlocksShareNoiseBySixteen) {
   const UseLevel use(GetParam());
   const int64_t n = kNoiseElements + kStateBlock;
-  AlikeElements alike(StateType::block8, n);
+  AlikeElements alike(Optim::adamw_8bit, n);
   alike.before().clear_states();
   const auto reference = alike.run(5), other_key = alike.run(6);
   for (const auto codes : {&UpdateProblem::m, &UpdateProblem::v}) {
@@ -483,24 +485,21 @@ TEST_P(ReducedEveryLevel, BlocksShareNoiseBySixteen) {
 TEST(ReducedDeathTest, RefusesWhatItCannotDo) {
   uint8_t exponents[2] = {};
   float p[512] = {}, m[512] = {}, v[512] = {}, g[512] = {};
-  AdamwArgs args{.master = p,
-                 .m = m,
-                 .v = v,
-                 .grad = g,
-                 .grad_type = DType::f32,
-                 .weights = nullptr,
-                 .weights_type = DType::f32,
-                 .n = 512,
-                 .step = usual_step(),
-                 .states = StateType::block8,
-                 .m_exponents = exponents,
-                 .v_exponents = exponents};
+  UpdateArgs args{.master = p,
+                  .states = {{m, exponents}, {v, exponents}},
+                  .grad = g,
+                  .grad_type = DType::f32,
+                  .weights = nullptr,
+                  .weights_type = DType::f32,
+                  .n = 512,
+                  .step = usual_step(),
+                  .optim = Optim::adamw_8bit};
   EXPECT_DEATH(part_of(args, 100, 10), "cut at element 100");
   args.first_element = 12;
-  EXPECT_DEATH(adamw(args), "from element 12, inside a block");
+  EXPECT_DEATH(update(args), "from element 12, inside a block");
   args.first_element = 0;
   args.split_master = true;
-  EXPECT_DEATH(adamw(args), "upper halves of a split master are bf16");
+  EXPECT_DEATH(update(args), "upper halves of a split master are bf16");
 }
 
 TEST(StateBytes, CountsValuesAndExponents) {
@@ -509,6 +508,7 @@ TEST(StateBytes, CountsValuesAndExponents) {
   EXPECT_EQ(state_bytes(StateType::block8, 1000), 1004);
   EXPECT_EQ(state_bytes(StateType::block8, 1024), 1028);
   EXPECT_EQ(state_value_bytes(StateType::block8, 1000), 1000);
+  EXPECT_EQ(state_bytes(Optim::adamw, 1000), 8000);
 }
 
 }  // namespace

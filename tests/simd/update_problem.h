@@ -1,6 +1,6 @@
 #pragma once
-// The arrays of one AdamW update with any states and master, each at its own offset between guards:
-// shared by the tests of reduced states on the CPU and on a GPU.
+// The arrays of one update of any optimizer and master, each at its own offset between guards:
+// shared by the tests on the CPU and on a GPU.
 
 #include <cmath>
 #include <string>
@@ -13,17 +13,18 @@ struct UpdateKind {
   DType grad;
   DType weights;
   bool has_weights;
-  StateType states;
+  Optim optim;
   bool split;
+
+  StateType states() const { return spec_of(optim).type; }
 };
 
 inline std::string text_of(const UpdateKind& kind, int64_t n) {
-  constexpr const char* kStates[] = {"fp32", "bf16", "block8"};
-  return std::string(name_of(kind.grad)) + " -> " +
+  return std::string(spec_of(kind.optim).name) + ", " + std::string(name_of(kind.grad)) + " -> " +
          (kind.split         ? "split"
           : kind.has_weights ? std::string(name_of(kind.weights))
                              : "none") +
-         ", states " + kStates[static_cast<int>(kind.states)] + ", n " + std::to_string(n);
+         ", n " + std::to_string(n);
 }
 
 inline DType element_type(StateType states) {
@@ -37,16 +38,19 @@ struct UpdateProblem {
       : kind(kind),
         random(seed),
         master(kind.split ? DType::bf16 : DType::f32, n, offset(aligned)),
-        m(element_type(kind.states), n, offset(aligned)),
-        v(element_type(kind.states), n, offset(aligned)),
+        m(element_type(kind.states()), state_elements(0, n), offset(aligned)),
+        v(element_type(kind.states()), state_elements(1, n), offset(aligned)),
         grad(kind.grad, n, offset(aligned)),
         weights(kind.weights, kind.has_weights ? n : 0, offset(aligned)),
         m_exponents(DType::u8, n_exponents(n), offset(aligned)),
         v_exponents(DType::u8, n_exponents(n), offset(aligned)) {}
 
   int64_t offset(bool aligned) { return aligned ? 0 : static_cast<int64_t>(random() % 33); }
+  int64_t state_elements(int state, int64_t n) const {
+    return state < spec_of(kind.optim).n_states() ? n : 0;
+  }
   int64_t n_exponents(int64_t n) const {
-    return kind.states == StateType::block8 ? state_blocks(n) : 0;
+    return kind.states() == StateType::block8 ? state_blocks(n) : 0;
   }
 
   std::vector<Buffer*> buffers() {
@@ -60,7 +64,7 @@ struct UpdateProblem {
       if (kind.split) weights.fill(values, seed + 1);
       clear_states();
       set_gradient(seed + 2);
-      run(make_adamw_step({}, 1, 1.0f));
+      run(make_step(kind.optim, {}, 1, 1.0f));
       set_gradient(seed + 3);
       return;
     }
@@ -76,7 +80,8 @@ struct UpdateProblem {
   void draw_place() {
     noise_key = static_cast<uint32_t>(random());
     first_element = static_cast<int64_t>(random() % (uint64_t{1} << (random() % 37)));
-    if (kind.states == StateType::block8) first_element = first_element / kStateBlock * kStateBlock;
+    if (kind.states() == StateType::block8)
+      first_element = first_element / kStateBlock * kStateBlock;
   }
   void set_gradient(uint64_t seed) { grad.fill(Values::plain, seed, 0.1f); }
   void clear_states() {
@@ -92,27 +97,27 @@ struct UpdateProblem {
     first_element = other.first_element;
   }
 
-  AdamwArgs args(const AdamwStep& step) {
+  UpdateStep usual_step(int64_t t) const {
+    return make_step(kind.optim, {.lr = 1e-3, .weight_decay = 0.01}, t, 1.0f);
+  }
+  UpdateArgs args(const UpdateStep& step) {
     return {.master = master.data(),
-            .m = m.data(),
-            .v = v.data(),
+            .states = {{m.data(), m_exponents.u8()}, {v.data(), v_exponents.u8()}},
             .grad = grad.data(),
             .grad_type = kind.grad,
             .weights = kind.has_weights ? weights.data() : nullptr,
             .weights_type = kind.weights,
             .n = master.n(),
             .step = step,
-            .states = kind.states,
+            .optim = kind.optim,
             .split_master = kind.split,
-            .m_exponents = m_exponents.u8(),
-            .v_exponents = v_exponents.u8(),
             .noise_key = noise_key,
             .first_element = first_element};
   }
-  void run(const AdamwStep& step, int64_t begin, int64_t end) {
-    adamw(part_of(args(step), begin, end - begin));
+  void run(const UpdateStep& step, int64_t begin, int64_t end) {
+    update(part_of(args(step), begin, end - begin));
   }
-  void run(const AdamwStep& step) { adamw(args(step)); }
+  void run(const UpdateStep& step) { update(args(step)); }
 
   void expect_same(const UpdateProblem& other, const std::string& what) {
     constexpr const char* kNames[] = {"master",  "m",           "v",          "grad",
@@ -126,13 +131,13 @@ struct UpdateProblem {
 
   /** The value of what is stored; of v with block8 states its root. */
   double stored_m(int64_t i) const {
-    if (kind.states != StateType::block8) return stored(m, i);
+    if (kind.states() != StateType::block8) return stored(m, i);
     const uint32_t code = at<uint8_t>(m, i), size = code & 0x7fu;
     const double value = block8_value(size << 20, m_exponents, i);
     return size == 0 ? 0 : size == code ? value : -value;
   }
   double stored_v(int64_t i) const {
-    if (kind.states != StateType::block8) return stored(v, i);
+    if (kind.states() != StateType::block8) return stored(v, i);
     return block8_value(static_cast<uint32_t>(at<uint8_t>(v, i)) << 19, v_exponents, i);
   }
 
@@ -149,7 +154,7 @@ struct UpdateProblem {
   }
   double stored(const Buffer& values, int64_t i) const {
     return static_cast<double>(
-        kind.states == StateType::fp32
+        kind.states() == StateType::fp32
             ? at<float>(values, i)
             : as_float(static_cast<uint32_t>(at<uint16_t>(values, i)) << 16));
   }

@@ -165,8 +165,8 @@ std::vector<std::pair<QString, QString>> profile_rows(const MachineProfile& prof
                         DoctorThread::tr("%1 GB/s; a launch takes %2 \u00b5s")
                             .arg(gb(gpu.memory_bytes_per_s), number(gpu.launch_s * 1e6, 1)));
   }
-  if (!host.adamw.empty()) {
-    const AdamwRate& all = host.adamw.back();
+  if (!host.updates.empty()) {
+    const UpdateRate& all = host.updates.back();
     rows.emplace_back(DoctorThread::tr("AdamW"),
                       DoctorThread::tr("%1 M parameters/s with %2 threads")
                           .arg(number(all.alone / 1e6, 0))

@@ -119,8 +119,8 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
       case Tag::grads:
         return {kGrads, tr("gradients")};
       case Tag::master:
-      case Tag::adam_m:
-      case Tag::adam_v:
+      case Tag::state_0:
+      case Tag::state_1:
         return {kStates, tr("optimizer states")};
       case Tag::saved:
         return {kActivations, tr("activations")};

@@ -14,9 +14,9 @@ constexpr int64_t kChunks_max = 1 << 19;  // chunks of a block: 2 G elements
 CudaMath::CudaMath(cudaStream_t stream)
     : stream_(stream), chunk_sums_(allocate_gpu<double>(kChunks_max)) {}
 
-void CudaMath::adamw(std::span<const simd::AdamwArgs> tensors) {
-  for (const simd::AdamwArgs& args : tensors)
-    simd::cuda::adamw(args, stream_);
+void CudaMath::update(std::span<const simd::UpdateArgs> tensors) {
+  for (const simd::UpdateArgs& args : tensors)
+    simd::cuda::update(args, stream_);
 }
 
 void CudaMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool first) {

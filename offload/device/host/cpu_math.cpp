@@ -18,13 +18,13 @@ const void* element(const void* base, DType type, int64_t index) {
 
 }  // namespace
 
-void CpuMath::adamw(std::span<const simd::AdamwArgs> tensors) {
+void CpuMath::update(std::span<const simd::UpdateArgs> tensors) {
   tasks_.clear();
   for (size_t t = 0; t < tensors.size(); ++t)
     split(t, tensors[t].n);
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
     const Task& task = tasks_[static_cast<size_t>(i)];
-    simd::adamw(simd::part_of(tensors[task.tensor], task.begin, task.n));
+    simd::update(simd::part_of(tensors[task.tensor], task.begin, task.n));
   });
 }
 

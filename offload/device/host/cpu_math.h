@@ -13,7 +13,7 @@ namespace ferry {
 class CpuMath final : public DeviceMath {
  public:
   explicit CpuMath(WorkerPool& pool) : pool_(pool) {}
-  void adamw(std::span<const simd::AdamwArgs> tensors) override;
+  void update(std::span<const simd::UpdateArgs> tensors) override;
   void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) override;
   void square_sum(const void* g, DType type, int64_t n, double* total) override;
   void zero(void* to, int64_t n_bytes) override;

@@ -65,8 +65,8 @@ std::string memory_table(const MachineProfile& profile, const term::Terminal& te
   return has_row ? table.text(terminal) : std::string();
 }
 
-std::string adamw_table(const HostProfile& host, const term::Terminal& terminal) {
-  if (host.adamw.empty()) return {};
+std::string update_table(const HostProfile& host, const term::Terminal& terminal) {
+  if (host.updates.empty()) return {};
   Table table({{"threads", Align::right},
                {"M parameters/s", Align::right},
                {"GB/s", Align::right},
@@ -74,10 +74,10 @@ std::string adamw_table(const HostProfile& host, const term::Terminal& terminal)
                {"GB/s", Align::right},
                {"to the GPU", Align::right},
                {"back", Align::right}});
-  for (const AdamwRate& rate : host.adamw)
+  for (const UpdateRate& rate : host.updates)
     table.add_row({std::to_string(rate.n_threads), params(rate.alone),
-                   gb(rate.alone * kAdamwTraffic_bytes), params(rate.beside_copies),
-                   gb(rate.beside_copies * kAdamwTraffic_bytes), gb(rate.h2d_beside),
+                   gb(rate.alone * kUpdateTraffic_bytes), params(rate.beside_copies),
+                   gb(rate.beside_copies * kUpdateTraffic_bytes), gb(rate.h2d_beside),
                    gb(rate.d2h_beside)});
   return "AdamW on the CPU, 16-bit weights and gradients, fp32 states\n" + table.text(terminal);
 }
@@ -87,11 +87,11 @@ std::string dram_table(const HostProfile& host, const term::Terminal& terminal) 
   Table table({{"host memory"}, {"GB/s", Align::right}});
   table.add_row({"three arrays changed in place", gb(host.dram_bytes_per_s)});
   if (host.memory_bytes_per_s > 0) table.add_row({"AdamW", gb(host.memory_bytes_per_s)});
-  if (!host.adamw.empty() && host.adamw.back().beside_copies > 0) {
-    const AdamwRate& rate = host.adamw.back();
-    const double adamw = rate.beside_copies * kAdamwTraffic_bytes;
-    table.add_row({"AdamW beside copies both ways", gb(adamw)});
-    table.add_row({"the same and the copies", gb(adamw + rate.h2d_beside + rate.d2h_beside)});
+  if (!host.updates.empty() && host.updates.back().beside_copies > 0) {
+    const UpdateRate& rate = host.updates.back();
+    const double update = rate.beside_copies * kUpdateTraffic_bytes;
+    table.add_row({"AdamW beside copies both ways", gb(update)});
+    table.add_row({"the same and the copies", gb(update + rate.h2d_beside + rate.d2h_beside)});
   }
   return table.text(terminal);
 }
@@ -120,7 +120,7 @@ std::string gpu_table(const MachineProfile& profile, const term::Terminal& termi
   Table table({{gpu.name}, {"", Align::right}});
   table.add_row({"element-wise kernels", gb(gpu.memory_bytes_per_s) + " GB/s"});
   table.add_row({"one launch after another", fmt::format("{:.1f} us", gpu.launch_s * 1e6)});
-  table.add_row({"AdamW", params(gpu.adamw_params_per_s) + " M parameters/s"});
+  table.add_row({"AdamW", params(gpu.update_params_per_s) + " M parameters/s"});
   return table.text(terminal);
 }
 
@@ -189,8 +189,8 @@ std::string disk_table(const DiskProfile& disk, const term::Terminal& terminal) 
 std::vector<std::pair<std::string, std::string>> profile_summary(const MachineProfile& profile) {
   std::vector<std::pair<std::string, std::string>> rows;
   const HostProfile& host = profile.host;
-  if (!host.adamw.empty()) {
-    const AdamwRate& all = host.adamw.back();
+  if (!host.updates.empty()) {
+    const UpdateRate& all = host.updates.back();
     std::string text =
         fmt::format("{} M parameters/s with {} threads", params(all.alone), all.n_threads);
     if (all.beside_copies > 0) text += fmt::format(", {} beside copies", params(all.beside_copies));
@@ -241,7 +241,7 @@ std::string profile_tables(std::string_view part,
     text += (text.empty() ? "" : "\n") + std::move(table);
   };
   add("memory", memory_table(profile, terminal));
-  add("adamw", adamw_table(host, terminal));
+  add("adamw", update_table(host, terminal));
   add("dram", dram_table(host, terminal));
   add("copy", copy_table(profile, terminal));
   add("gpu", gpu_table(profile, terminal));

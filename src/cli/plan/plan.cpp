@@ -136,7 +136,7 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});
   for (const PlanRow& row : rows)
-    table.add_row({std::string(name_of(row.tag)), std::string(name_of(row.place)),
+    table.add_row({std::string(row.name), std::string(name_of(row.place)),
                    format_bytes(row.n_bytes),
                    term::bar(static_cast<double>(row.n_bytes), static_cast<double>(most_bytes),
                              bar_width, terminal)});
@@ -198,8 +198,7 @@ void print_json(const PlanAnswer& answer) {
   const service::PlannedDisk& disk = answer.disk;
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : rows_of(plan, request.has_gpu))
-    rows.push_back(
-        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+    rows.push_back({{"tag", row.name}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   const ordered_json result = {
       {"fits", answer.fits()},
       {"refusal", answer.refusal ? ordered_json(answer.refusal->what()) : nullptr},

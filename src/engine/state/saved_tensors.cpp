@@ -49,8 +49,8 @@ std::filesystem::path state_directory(const std::filesystem::path& checkpoint,
   return is_model(segment, holds) ? checkpoint : checkpoint / "state";
 }
 
-std::string state_stem(Segment segment, FilesHold holds) {
-  return is_model(segment, holds) ? "model" : std::string(name_of(segment));
+std::string state_stem(Segment segment, simd::Optim optim, FilesHold holds) {
+  return is_model(segment, holds) ? "model" : std::string(name_of(segment, optim));
 }
 
 std::vector<SavedTensor> saved_tensors(const ModelTable& model,
@@ -58,7 +58,7 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
                                        Segment segment) {
   std::vector<SavedTensor> tensors;
   const bool is_master = segment == Segment::master;
-  if (!is_master && shape.states == simd::StateType::block8) {
+  if (!is_master && simd::spec_of(shape.optim).type == simd::StateType::block8) {
     for (int b = 0; b < shape.n_blocks(); ++b) {
       const BlockTable& block = model.blocks[static_cast<size_t>(b)];
       for (size_t p = 0; p < block.params.size(); ++p) {
@@ -154,12 +154,15 @@ std::vector<StoredStates::Part> parts_of(const ModelTable& model,
 
 StoredStates stored_states_of(const ModelTable& model, const StepShape& shape) {
   StoredStates stored = {.compute = shape.compute,
-                         .states = shape.states,
+                         .optim = shape.optim,
                          .split_master = shape.split_master,
                          .piece_elements = shape.state_piece_elements,
                          .blocks = {},
                          .master = parts_of(model, shape, Segment::master),
-                         .adam = parts_of(model, shape, Segment::adam_m)};
+                         .states = {}};
+  // Those of all states are alike.
+  if (const auto states = state_segments(shape.optim); !states.empty())
+    stored.states = parts_of(model, shape, states.front());
   for (int b = 0; b < shape.n_blocks(); ++b)
     if (const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
         n_drive_pieces(shape, b) > 0)

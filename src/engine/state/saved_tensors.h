@@ -15,7 +15,7 @@ namespace ferry {
 std::filesystem::path state_directory(const std::filesystem::path& checkpoint,
                                       Segment segment,
                                       FilesHold holds);
-std::string state_stem(Segment segment, FilesHold holds);
+std::string state_stem(Segment segment, simd::Optim optim, FilesHold holds);
 
 /** A tensor of a segment's files, or what a block holds of one. */
 struct SavedTensor {
@@ -27,7 +27,7 @@ struct SavedTensor {
   bool is_trained = true;
 };
 
-/** Adam states of a frozen parameter are in no checkpoint: it has none. */
+/** States of a frozen parameter are in no checkpoint: it has none. */
 std::vector<SavedTensor> saved_tensors(const ModelTable& model,
                                        const StepShape& shape,
                                        Segment segment);

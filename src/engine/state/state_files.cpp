@@ -17,14 +17,14 @@ StateWriter::StateWriter(const ModelTable& model,
                          int64_t max_shard_bytes,
                          WriteBehind& behind,
                          FilesHold holds)
-    : shape_(shape), frozen_(frozen), holds_(holds) {
+    : shape_(shape), segments_(saved_segments(shape.optim)), frozen_(frozen), holds_(holds) {
   if (!shape.weights_are_master())
     for (const HfEntry& entry : model.hf_names)
       if (!model.param_of(entry).trainable) without_master_.insert(entry.hf_name);
-  for (size_t s = 0; s < kSavedSegments.size(); ++s) {
+  for (size_t s = 0; s < segments_.size(); ++s) {
     std::vector<TensorSpec> specs;
     stored_[s].resize(model.blocks.size());
-    std::vector<SavedTensor> tensors = saved_tensors(model, shape, kSavedSegments[s]);
+    std::vector<SavedTensor> tensors = saved_tensors(model, shape, segments_[s]);
     if (holds == FilesHold::what_no_drive_has) tensors = without_drive(shape, std::move(tensors));
     for (SavedTensor& tensor : tensors) {
       const std::string& name = tensor.spec.name;
@@ -39,8 +39,8 @@ StateWriter::StateWriter(const ModelTable& model,
     }
     if (specs.empty()) continue;  // a drive has all of them
     writers_[s]
-        .emplace(state_directory(checkpoint, kSavedSegments[s], holds), specs, max_shard_bytes,
-                 state_stem(kSavedSegments[s], holds))
+        .emplace(state_directory(checkpoint, segments_[s], holds), specs, max_shard_bytes,
+                 stem_of(s))
         .write_directly(behind);
     // The order is that of the files: neighbours are one run of bytes.
     for (auto& stored : stored_[s])
@@ -48,8 +48,12 @@ StateWriter::StateWriter(const ModelTable& model,
   }
 }
 
+std::string StateWriter::stem_of(size_t segment) const {
+  return state_stem(segments_[segment], shape_.optim, holds_);
+}
+
 void StateWriter::write(BlockStates& block) {
-  for (size_t s = 0; s < kSavedSegments.size(); ++s) {
+  for (size_t s = 0; s < segments_.size(); ++s) {
     if (!writers_[s]) continue;
     write(block, s);
     // The other writers would lack the bytes that one writer holds back.
@@ -73,7 +77,7 @@ void StateWriter::write(BlockStates& block, size_t s) {
       while (!part.empty()) {
         const ByteRange& range = stored[tensor].range;
         const auto n = std::min(part.size(), static_cast<size_t>(range.n_bytes - done_bytes));
-        pieces.push_back({kSavedSegments[s], range.offset + done_bytes, part.first(n)});
+        pieces.push_back({segments_[s], range.offset + done_bytes, part.first(n)});
         tensor_of.push_back(tensor);
         part = part.subspan(n);
         done_bytes += static_cast<int64_t>(n);
@@ -87,7 +91,7 @@ void StateWriter::write(BlockStates& block, size_t s) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       const Stored& its = stored[tensor_of[i]];
       const std::string& name = its.part.name;
-      const bool is_master = kSavedSegments[s] == Segment::master;
+      const bool is_master = segments_[s] == Segment::master;
       if (is_master && is_reordered(name)) {
         // One piece after the other would read the rows of the whole tensor for each.
         size_t end = i + 1;
@@ -186,14 +190,13 @@ void StateWriter::read_frozen(BlockStates& block,
 }
 
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {
-  for (size_t s = 0; s < kSavedSegments.size(); ++s)
+  for (size_t s = 0; s < segments_.size(); ++s)
     for (const auto& [part, its] : checksums_of_parts_[s]) {
-      uint32_t& checksum = checksums_[state_stem(kSavedSegments[s], holds_)][part.first];
+      uint32_t& checksum = checksums_[stem_of(s)][part.first];
       checksum = crc32c_combine(checksum, its.checksum, its.n_bytes);
     }
   for (const std::string& name : without_master_)
-    if (frozen_.has(name))
-      frozen_.check(name, checksums_[state_stem(Segment::master, holds_)].at(name));
+    if (frozen_.has(name)) frozen_.check(name, checksums_[stem_of(0)].at(name));
   for (auto& writer : writers_)
     if (writer) writer->finish();
   return checksums_;

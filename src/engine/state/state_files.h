@@ -1,7 +1,7 @@
 #pragma once
-// Master weights and Adam states as safetensors under the parameters' Hugging Face names: written
-// block by block while steps go on, read back into the segments, every tensor under a checksum.
-// Torch-free; src/train/checkpoint says where the files lie.
+// Master weights and the optimizer's states as safetensors under the parameters' Hugging Face
+// names: written block by block while steps go on, read back into the segments, every tensor under
+// a checksum. Torch-free; src/train/checkpoint says where the files lie.
 
 #include <array>
 #include <filesystem>
@@ -27,7 +27,7 @@
 
 namespace ferry {
 
-/** The segments that a checkpoint holds; the weights are the master, rounded. The master is fp32
+/** A checkpoint holds saved_segments(); the weights are the master, rounded. The master is fp32
  * however the run keeps it, under the parameters' Hugging Face names, and for frozen weights that
  * have none the values they were loaded from; so are fp32 and bf16 states
  * in their type, which have Ferry's order of elements where the weights have the file's. A block of
@@ -35,7 +35,7 @@ namespace ferry {
  * each parameter of the table, "layer.0.attention.qkv.weight", and one of exponents, with
  * ".exponents" behind that name. A table of words in pieces is one tensor in each file, so a run
  * that has it in other pieces, or whole, reads it. */
-inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
+inline constexpr size_t kSavedSegments_max = 1 + simd::kStates_max;
 
 /** The states in a checkpoint's files: all, or those that no generation on a drive has. Then the
  * master is no model of itself and lies in state/ too, and parts of a tensor of which the drive has
@@ -87,22 +87,26 @@ class StateWriter {
   /** A piece of a tensor that has no master. */
   void read_frozen(BlockStates& block, const Stored& stored, const StatePiece& piece) const;
 
+  /** "adam_m" */
+  std::string stem_of(size_t segment) const;
+
   const StepShape& shape_;
+  const std::span<const Segment> segments_;
   const FrozenWeights& frozen_;
   const FilesHold holds_;
   int64_t n_bytes_ = 0;
   std::unordered_set<std::string> without_master_;  // names
   // The tensors of each block by segment, in the order of the files.
-  std::array<std::vector<std::vector<Stored>>, kSavedSegments.size()> stored_;
+  std::array<std::vector<std::vector<Stored>>, kSavedSegments_max> stored_;
   std::unordered_map<std::string, FileOrder> orders_;  // of the master's files, where not ours
-  /** As kSavedSegments; none where there is nothing to write. */
-  std::array<std::optional<CheckpointWriter>, kSavedSegments.size()> writers_;
+  /** As segments_; none where there is nothing to write. */
+  std::array<std::optional<CheckpointWriter>, kSavedSegments_max> writers_;
   /** By segment, tensor and the first byte of a part. */
   struct PartChecksum {
     uint32_t checksum = 0;
     int64_t n_bytes = 0;
   };
-  std::array<std::map<std::pair<std::string, int64_t>, PartChecksum>, kSavedSegments.size()>
+  std::array<std::map<std::pair<std::string, int64_t>, PartChecksum>, kSavedSegments_max>
       checksums_of_parts_;
   std::map<std::string, TensorChecksums> checksums_;
 };
@@ -115,9 +119,9 @@ struct DriveSource {
   GenerationReader* reader = nullptr;
 };
 
-/** Fills these of kSavedSegments; with the master the weights. Throws Error(data) naming the tensor
- * that is missing, of another shape, or whose bytes are not those of `checksums`; of a generation
- * as GenerationReader::read(). */
+/** Fills these of saved_segments(); with the master the weights. Throws Error(data) naming the
+ * tensor that is missing, of another shape, or whose bytes are not those of `checksums`; of a
+ * generation as GenerationReader::read(). */
 void load_states(const ModelTable& model,
                  const StepShape& shape,
                  const std::filesystem::path& checkpoint,

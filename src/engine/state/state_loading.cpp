@@ -17,9 +17,9 @@ namespace {
 
 CheckpointReader open_checked(const std::filesystem::path& checkpoint,
                               Segment segment,
+                              const std::string& stem,
                               FilesHold holds,
                               const std::map<std::string, TensorChecksums>& checksums) {
-  const std::string stem = state_stem(segment, holds);
   auto file = CheckpointReader::open(state_directory(checkpoint, segment, holds), stem);
   const auto found = checksums.find(stem);
   if (found == checksums.end())
@@ -35,13 +35,15 @@ class SavedSegment {
  public:
   SavedSegment(const std::filesystem::path& checkpoint,
                Segment segment,
+               simd::Optim optim,
                const std::map<std::string, TensorChecksums>& checksums,
                const DriveSource* drive)
       : checkpoint_(checkpoint), segment_(segment), drive_(drive) {
     const FilesHold holds = drive ? FilesHold::what_no_drive_has : FilesHold::all;
-    const auto found = checksums.find(state_stem(segment, holds));
+    const std::string stem = state_stem(segment, optim, holds);
+    const auto found = checksums.find(stem);
     if (found == checksums.end() && drive) return;  // the drive has all
-    file_ = open_checked(checkpoint, segment, holds, checksums);
+    file_ = open_checked(checkpoint, segment, stem, holds, checksums);
     checksums_ = found->second;
   }
 
@@ -168,10 +170,10 @@ void load_master(const ModelTable& model,
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));
 }
 
-void load_adam(const SavedTensor& saved,
-               Segment segment,
-               const SavedSegment& from,
-               Segments& segments) {
+void load_state(const SavedTensor& saved,
+                Segment segment,
+                const SavedSegment& from,
+                Segments& segments) {
   const auto put = [&](std::span<const std::byte> bytes, size_t first_byte) {
     const int64_t at = static_cast<int64_t>(first_byte) - saved.first_byte;
     segments.set_bytes(saved.block, segment, saved.range.offset + at, bytes);
@@ -199,7 +201,7 @@ void load_states(const ModelTable& model,
                  const DriveSource* drive) {
   const bool is_loaded = drive && !drive->reader;
   for (Segment segment : which) {
-    SavedSegment from(checkpoint, segment, checksums, drive);
+    SavedSegment from(checkpoint, segment, shape.optim, checksums, drive);
     if (segment == Segment::master) {
       load_master(
           model, from,
@@ -216,10 +218,10 @@ void load_states(const ModelTable& model,
       if (!from.has(saved.spec.name))
         throw Error(
             Fault::does_not_fit, "checkpoint.read",
-            fmt::format("'{}' was frozen when '{}' was written, and has no states of AdamW",
+            fmt::format("'{}' was frozen when '{}' was written, and has no states of the optimizer",
                         saved.spec.name, checkpoint.string()),
             fmt::format("start a new run from its weights: --model '{}'", checkpoint.string()));
-      load_adam(saved, segment, from, segments);
+      load_state(saved, segment, from, segments);
     }
   }
 }
@@ -260,7 +262,7 @@ void copy_master(const ModelTable& model,
                  const DriveSource& drive,
                  const std::filesystem::path& to) {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
-  const SavedSegment saved(checkpoint, Segment::master, checksums, &drive);
+  const SavedSegment saved(checkpoint, Segment::master, drive.about->optim, checksums, &drive);
   std::string name;
   const auto for_values = [&](const CheckpointReader::TakeBytes& take) {
     for (const HfEntry& entry : model.hf_names) {

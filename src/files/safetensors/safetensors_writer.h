@@ -91,7 +91,7 @@ class SafetensorsWriter {
 
 /** A model directory's weights: `model.safetensors`, or, above max_shard_bytes,
  * model-00001-of-0000n.safetensors and the index that names them; another `stem` for other tensors
- * of the same names, such as adam_m. All files appear together at
+ * of the same names, such as a state of the optimizer. All files appear together at
  * finish(), the index last; weights of an earlier export are removed then. A tensor larger than a
  * shard gets one of its own. */
 class CheckpointWriter {

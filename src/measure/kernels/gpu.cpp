@@ -1,7 +1,7 @@
 #include "src/measure/kernels/gpu.h"
 
 #include "simd/cuda/cuda_kernels.h"
-#include "src/measure/kernels/adamw.h"
+#include "src/measure/kernels/update.h"
 
 namespace ferry::measure {
 namespace {
@@ -37,13 +37,13 @@ double seconds_of_launch(Bench& bench, const Bound& bound) {
          kLaunches;
 }
 
-double adamw_params_per_s(Bench& bench, const Bound& bound) {
+double update_params_per_s(Bench& bench, const Bound& bound) {
   constexpr int64_t kParams = 32 << 20;
   bench.gpu.reset();
   const auto take = [&](int64_t element_bytes) { return bench.gpu.take(kParams * element_bytes); };
-  const simd::AdamwArgs args = adamw_args(kParams, take);
+  const simd::UpdateArgs args = update_args(kParams, take);
   return static_cast<double>(kParams) / sample(bound, [&](int n) {
-           return bench.seconds_of(n, [&] { bench.device().math().adamw({&args, 1}); });
+           return bench.seconds_of(n, [&] { bench.device().math().update({&args, 1}); });
          });
 }
 
@@ -53,7 +53,7 @@ void measure_gpu(Bench& bench, double seconds, GpuProfile& gpu) {
   const Bound bound = {.seconds = seconds / 3};
   gpu.memory_bytes_per_s = rounded(elementwise_bytes_per_s(bench, bound));
   gpu.launch_s = rounded(seconds_of_launch(bench, bound));
-  gpu.adamw_params_per_s = rounded(adamw_params_per_s(bench, bound));
+  gpu.update_params_per_s = rounded(update_params_per_s(bench, bound));
 }
 
 }  // namespace ferry::measure

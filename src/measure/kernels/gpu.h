@@ -6,7 +6,7 @@
 
 namespace ferry::measure {
 
-/** Fills memory_bytes_per_s, launch_s and adamw_params_per_s. */
+/** Fills memory_bytes_per_s, launch_s and update_params_per_s. */
 void measure_gpu(Bench& bench, double seconds, GpuProfile& gpu);
 
 }  // namespace ferry::measure

@@ -140,9 +140,10 @@ Changes with_smaller_steps(const PlanRequest& request) {
 Changes with_reduced_states(const ModelTable& model, const PlanRequest& request) {
   Changes changes;
   if (!request.trains) return changes;
-  if (request.states != simd::StateType::block8)
-    changes.push_back(
-        {"optim = adamw_8bit", [](PlanRequest& r) { r.states = simd::StateType::block8; }});
+  constexpr simd::Optim kFewest = simd::Optim::adamw_8bit;
+  if (simd::state_bytes(request.optim, 1 << 20) > simd::state_bytes(kFewest, 1 << 20))
+    changes.push_back({fmt::format("optim = {}", simd::spec_of(kFewest).name),
+                       [](PlanRequest& r) { r.optim = kFewest; }});
   if (model.compute == DType::bf16 && !request.split_master)
     changes.push_back({"master = split", [](PlanRequest& r) { r.split_master = true; }});
   return changes;

@@ -72,14 +72,14 @@ std::string largest_text(const PlanRequest& request, const Plan& plan) {
       const auto tag = static_cast<Tag>(t);
       const int64_t bytes =
           counted(request, place, [&](Place at) { return plan.layout.bytes_of(tag, at); });
-      if (bytes > largest.n_bytes) largest = {tag, place, bytes};
+      if (bytes > largest.n_bytes) largest = {tag, place, bytes, name_of(tag, plan.shape.optim)};
     }
   }
   const std::string where = largest.place == Place::nvme     ? "on the drive"
                             : !request.has_gpu               ? "in memory"
                             : largest.place == Place::device ? "on the GPU"
                                                              : "on the host";
-  return fmt::format("{} {}, {}", name_of(largest.tag), where, format_bytes(largest.n_bytes));
+  return fmt::format("{} {}, {}", largest.name, where, format_bytes(largest.n_bytes));
 }
 
 /** An amount that no machine has. */
@@ -217,9 +217,8 @@ std::string words_with_memory(const Changes& changes,
 bool is_model_too_large(const PlanRequest& request, const Search& search) {
   if (!search.nearest) return false;
   int64_t n_bytes = 0;
-  for (Tag tag : {Tag::weights, Tag::master, Tag::adam_m, Tag::adam_v})
-    for (Place place : {Place::device, Place::host})
-      n_bytes += search.nearest->layout.bytes_of(tag, place);
+  for (const Region& region : search.nearest->layout.regions)
+    if (is_of_model(region.tag) && region.place != Place::nvme) n_bytes += region.n_bytes;
   return n_bytes - (request.has_gpu ? request.gpu_budget_bytes : 0) > request.host_budget_bytes;
 }
 

@@ -90,18 +90,19 @@ CostModel::CostModel(const MachineProfile& machine,
   if (gpu) copy_sizes_ = sizes_of(machine.gpu->copies);
   ring_slot_bytes_ = ring_size(shape.pinned_bytes_max).slot_bytes;
   const int n_threads = machine.host.n_threads;
-  if (!machine.host.adamw.empty())
-    n_ring_threads_ = ring_threads(n_threads > 0 ? n_threads : machine.host.adamw.back().n_threads);
+  if (!machine.host.updates.empty())
+    n_ring_threads_ =
+        ring_threads(n_threads > 0 ? n_threads : machine.host.updates.back().n_threads);
   ring_bytes_per_s_ = host_traffic(n_ring_threads_) / kRingTraffic_bytes;
-  for (const AdamwRate& rate : machine.host.adamw) {
+  for (const UpdateRate& rate : machine.host.updates) {
     // The thread that submits the GPU's work has a core of its own; the profile's workers had all
     // cores.
     const double workers = std::max(1, rate.n_threads);
     const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
-    if (rate.alone * share > adamw_alone_) {
-      adamw_alone_ = rate.alone * share;
-      n_adamw_threads_ = std::max(1.0, workers * share);
-      adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
+    if (rate.alone * share > update_alone_) {
+      update_alone_ = rate.alone * share;
+      n_update_threads_ = std::max(1.0, workers * share);
+      update_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
     }
   }
   // Most layers are like the one before, and rates are looked up in long tables.
@@ -248,7 +249,7 @@ int64_t CostModel::n_trained_tensors(int block) const {
 }
 
 double CostModel::host_pass_seconds(double n_bytes) const {
-  return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
+  return kHostAction_s + (update_alone_ > 0 ? n_bytes / kUpdateTraffic_bytes / update_alone_ : 0);
 }
 
 double CostModel::arithmetic_seconds(const Action& action, double n_bytes) const {
@@ -256,7 +257,7 @@ double CostModel::arithmetic_seconds(const Action& action, double n_bytes) const
   const auto at_rate = [](double n, double rate) { return rate > 0 ? n / rate : 0; };
   if (action.verb == Verb::update)
     return static_cast<double>(n_trained_tensors(action.block)) * kKernel_s +
-           at_rate(n_bytes / kAdamwTraffic_bytes, machine_.gpu->adamw_params_per_s);
+           at_rate(n_bytes / kUpdateTraffic_bytes, machine_.gpu->update_params_per_s);
   return at_rate(n_bytes, machine_.gpu->memory_bytes_per_s) +
          (action.verb == Verb::square_sum ? kSquareSum_s : 0);
 }
@@ -324,8 +325,8 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
   }
   if (!gpu_ || machine_.gpu->copies.empty()) return 1;
   const CopyRate& copies = machine_.gpu->copies.back();
-  const AdamwRate* widest = nullptr;
-  for (const AdamwRate& rate : machine_.host.adamw)
+  const UpdateRate* widest = nullptr;
+  for (const UpdateRate& rate : machine_.host.updates)
     if (rate.beside_copies > 0 && (!widest || rate.n_threads > widest->n_threads)) widest = &rate;
   switch (queue) {
     case QueueId::h2d:
@@ -341,18 +342,18 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
         speed = std::min(speed, other ? shared : (1 + shared) / 2);
       }
       if (!beside.ring) return speed;
-      const double n_others = (other ? n_ring_threads_ : 0) + (beside.host ? n_adamw_threads_ : 0);
+      const double n_others = (other ? n_ring_threads_ : 0) + (beside.host ? n_update_threads_ : 0);
       const double threads = ring_bytes_per_s_ * share_beside_ring(n_ring_threads_, n_others);
       return ratio(std::min(alone * speed, threads), std::min(alone, ring_bytes_per_s_));
     }
     case QueueId::host: {
-      const double taken = 1 - ratio(adamw_beside_, adamw_alone_);
+      const double taken = 1 - ratio(update_beside_, update_alone_);
       const double left = beside.h2d && beside.d2h ? 1 - taken
                           : beside.h2d             ? 1 - kTakenByH2d * taken
                           : beside.d2h             ? 1 - kTakenByD2h * taken
                                                    : 1;
       return beside.ring
-                 ? std::min(left, share_beside_ring(n_adamw_threads_,
+                 ? std::min(left, share_beside_ring(n_update_threads_,
                                                     n_ring_threads_ * (beside.h2d + beside.d2h)))
                  : left;
     }
@@ -363,8 +364,8 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
 
 double CostModel::host_traffic(double n_threads) const {
   double n_before = 0, before = 0;
-  for (const AdamwRate& rate : machine_.host.adamw) {
-    const double n = rate.n_threads, traffic = rate.alone * kAdamwTraffic_bytes;
+  for (const UpdateRate& rate : machine_.host.updates) {
+    const double n = rate.n_threads, traffic = rate.alone * kUpdateTraffic_bytes;
     if (n_threads <= n)
       return before + (traffic - before) * (n_threads - n_before) / std::max(1.0, n - n_before);
     n_before = n;

@@ -142,9 +142,9 @@ std::string missing_figures(const MachineProfile& machine,
   if (!has_attention)
     return fmt::format("rates of {} attention in {}", name_of(model.attention),
                        name_of(model.compute));
-  if (machine.host.adamw.empty()) return "the rate of AdamW on the CPU";
+  if (machine.host.updates.empty()) return "the rate of AdamW on the CPU";
   if (gpu && machine.gpu->copies.empty()) return "rates of copies";
-  if (gpu && (machine.gpu->memory_bytes_per_s <= 0 || machine.gpu->adamw_params_per_s <= 0))
+  if (gpu && (machine.gpu->memory_bytes_per_s <= 0 || machine.gpu->update_params_per_s <= 0))
     return "the rate of the GPU's memory";
   if (gpu && machine.gpu->launch_s <= 0) return "what a launch takes";
   if (!gpu && machine.host.memory_bytes_per_s <= 0) return "the rate of the host's memory";

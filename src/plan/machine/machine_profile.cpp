@@ -61,13 +61,13 @@ void visit(Archive& archive, T& attention) {
   archive.rate("backward_flops_per_s", attention.backward_flops_per_s, Need::needed);
 }
 
-template <class Archive, For<AdamwRate> T>
-void visit(Archive& archive, T& adamw) {
-  archive.count("threads", adamw.n_threads, Need::needed);
-  archive.rate("alone", adamw.alone, Need::needed);
-  archive.rate("beside_copies", adamw.beside_copies);
-  archive.rate("h2d_beside", adamw.h2d_beside);
-  archive.rate("d2h_beside", adamw.d2h_beside);
+template <class Archive, For<UpdateRate> T>
+void visit(Archive& archive, T& update) {
+  archive.count("threads", update.n_threads, Need::needed);
+  archive.rate("alone", update.alone, Need::needed);
+  archive.rate("beside_copies", update.beside_copies);
+  archive.rate("h2d_beside", update.h2d_beside);
+  archive.rate("d2h_beside", update.d2h_beside);
 }
 
 template <class Archive, For<KernelMemory> T>
@@ -94,7 +94,7 @@ void visit(Archive& archive, T& gpu) {
   archive.flag("drives_display", gpu.drives_display);
   archive.rate("memory_bytes_per_s", gpu.memory_bytes_per_s);
   archive.seconds("launch_s", gpu.launch_s);
-  archive.rate("adamw_params_per_s", gpu.adamw_params_per_s);
+  archive.rate("adamw_params_per_s", gpu.update_params_per_s);
   archive.watts("power_w", gpu.power_w);
   archive.text("driver", gpu.driver);
   archive.count("pcie_generation", gpu.pcie_generation);
@@ -117,7 +117,7 @@ void visit(Archive& archive, T& host) {
   archive.rate("memory_bytes_per_s", host.memory_bytes_per_s);
   archive.rate("dram_bytes_per_s", host.dram_bytes_per_s);
   archive.part("process", host.process);
-  archive.list("adamw", host.adamw);
+  archive.list("adamw", host.updates);
   archive.list("gemms", host.gemms);
   archive.list("attentions", host.attentions);
 }
@@ -217,8 +217,8 @@ std::tuple<int, std::string, int64_t, int64_t> order_of(const AttentionRate& att
   return {static_cast<int>(attention.type), attention.backend, attention.length,
           attention.head_width};
 }
-std::tuple<int, std::string, int64_t, int64_t> order_of(const AdamwRate& adamw) {
-  return {0, "", adamw.n_threads, 0};
+std::tuple<int, std::string, int64_t, int64_t> order_of(const UpdateRate& update) {
+  return {0, "", update.n_threads, 0};
 }
 std::tuple<int, std::string, int64_t, int64_t> order_of(const NvmeProfile& nvme) {
   return {0, fmt::format("{}", fmt::join(nvme.drives, "\n")), 0, 0};

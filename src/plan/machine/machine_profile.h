@@ -42,12 +42,13 @@ struct AttentionRate {
   double forward_flops_per_s = 0, backward_flops_per_s = 0;
 };
 
-/** Host traffic of a parameter: bf16 gradient and weight, fp32 m, v and master read and written. */
-inline constexpr int64_t kAdamwTraffic_bytes = 28;
+/** Host traffic of a parameter that AdamW updates: bf16 gradient and weight, fp32 m, v and master
+ * read and written. */
+inline constexpr int64_t kUpdateTraffic_bytes = 28;
 
-/** AdamW in host memory, parameters per second, with fp32 states and 16-bit gradients and weights:
- * kAdamwTraffic_bytes a parameter. */
-struct AdamwRate {
+/** Updates in host memory, parameters per second, of AdamW with fp32 states and 16-bit gradients
+ * and weights: kUpdateTraffic_bytes a parameter. Other optimizers take the time of their bytes. */
+struct UpdateRate {
   int n_threads = 0;
   double alone = 0;
   double beside_copies = 0;               ///< while copies run both ways; 0: not measured
@@ -83,12 +84,12 @@ struct GpuProfile {
   int64_t memory_bytes = 0;
   int64_t context_bytes = 0;  ///< bytes that the driver counts for an empty context of this process
   bool drives_display = false;
-  double memory_bytes_per_s = 0;  ///< the rate of an element-wise kernel, reads and writes counted
-  double launch_s = 0;            ///< the least time between two small kernels of one stream
-  double adamw_params_per_s = 0;  ///< AdamW on the GPU
-  double power_w = 0;             ///< the driver's limit; 0: not known
-  std::string driver;             ///< "580.65.06"; empty: not known
-  int pcie_generation = 0;        ///< the most that card and slot allow; 0: not known
+  double memory_bytes_per_s = 0;   ///< the rate of an element-wise kernel, reads and writes counted
+  double launch_s = 0;             ///< the least time between two small kernels of one stream
+  double update_params_per_s = 0;  ///< AdamW on the GPU
+  double power_w = 0;              ///< the driver's limit; 0: not known
+  std::string driver;              ///< "580.65.06"; empty: not known
+  int pcie_generation = 0;         ///< the most that card and slot allow; 0: not known
   int pcie_width = 0;
   KernelMemory kernels;
   ProcessMemory process;  ///< of one that trains on this GPU
@@ -105,9 +106,9 @@ struct HostProfile {
   int n_threads = 0;
   std::string simd;  ///< "avx2"
   int64_t memory_bytes = 0;
-  ProcessMemory process;          ///< of one that trains on the CPU
-  std::vector<AdamwRate> adamw;   ///< by threads
-  double memory_bytes_per_s = 0;  ///< the rate of the AdamW kernel with all threads
+  ProcessMemory process;            ///< of one that trains on the CPU
+  std::vector<UpdateRate> updates;  ///< by threads
+  double memory_bytes_per_s = 0;    ///< the rate of the AdamW kernel with all threads
   double dram_bytes_per_s = 0;  ///< the rate of all threads that change as many arrays in place as
                                 ///< AdamW, and compute nothing
   std::vector<GemmRate> gemms;  ///< with all threads, fp32

@@ -32,7 +32,7 @@ void set_late(StepShape& shape, const std::vector<size_t>& blocks, double share)
 }
 
 MachineProfile with_slower_updates(MachineProfile machine) {
-  for (AdamwRate& rate : machine.host.adamw) {
+  for (UpdateRate& rate : machine.host.updates) {
     rate.alone *= kSlower;
     rate.beside_copies *= kSlower;
   }

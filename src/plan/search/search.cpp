@@ -120,10 +120,10 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan, bool is
       return static_cast<double>(segment_bytes(shape, b, segment));
     };
     const double weights = bytes_of(Segment::weights);
-    const double states =
-        shape.is_trained(b)
-            ? bytes_of(Segment::master) + bytes_of(Segment::adam_m) + bytes_of(Segment::adam_v)
-            : 0;
+    double states = 0;
+    if (shape.is_trained(b))
+      for (const Segment segment : saved_segments(shape.optim))
+        states += bytes_of(segment);
     forward_bytes += weights;
     if (b >= shape.first_backward()) backward_bytes += weights;
     largest_bytes = std::max(largest_bytes, weights);

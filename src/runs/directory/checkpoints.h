@@ -53,7 +53,7 @@ class NewCheckpoint {
   bool is_committed_ = false;
 };
 
-/** The contents of state/checksums.json: by stem of the tensors' files (model, adam_m, adam_v). */
+/** The contents of state/checksums.json: by stem of the tensors' files (model, adam_m, ...). */
 using StoredChecksums = std::map<std::string, TensorChecksums>;
 inline constexpr const char *kRunStateName = "run_state.json", *kChecksumsName = "checksums.json";
 

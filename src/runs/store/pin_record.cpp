@@ -22,7 +22,6 @@ constexpr const char* kOpen = "checkpoint.drive";
 constexpr int64_t kMost = int64_t{1} << 50;  // bytes or elements
 
 constexpr DType kComputes[] = {DType::f32, DType::f16, DType::bf16};
-constexpr std::string_view kStates[] = {"fp32", "bf16", "block8"};
 
 ordered_json json_of(const std::vector<StoredStates::Part>& parts) {
   ordered_json list = ordered_json::array();
@@ -43,13 +42,11 @@ ordered_json json_of(const StoredStates& states) {
                       {"n_elements", block.n_elements},
                       {"n_trained_elements", block.n_trained_elements},
                       {"has_weights", block.has_weights}});
-  return {{"dtype", name_of(states.compute)},
-          {"states", kStates[static_cast<size_t>(states.states)]},
-          {"split_master", states.split_master},
-          {"piece_elements", states.piece_elements},
-          {"blocks", std::move(blocks)},
-          {"master", json_of(states.master)},
-          {"adam", json_of(states.adam)}};
+  return {
+      {"dtype", name_of(states.compute)},    {"states", simd::spec_of(states.optim).stored_name},
+      {"split_master", states.split_master}, {"piece_elements", states.piece_elements},
+      {"blocks", std::move(blocks)},         {"master", json_of(states.master)},
+      {"adam", json_of(states.states)}};  // whatever the optimizer is
 }
 
 /** Bytes of the segment that a part may lie in; `block` is one of the shape's. */
@@ -94,7 +91,10 @@ StoredStates stored_states_in(const JsonReader& json) {
     computes.push_back(name_of(type));
   StoredStates states;
   states.compute = kComputes[index_in(json, "dtype", computes)];
-  states.states = static_cast<simd::StateType>(index_in(json, "states", kStates));
+  std::vector<std::string_view> optims;
+  for (const simd::OptimSpec& spec : simd::kOptims)
+    optims.push_back(spec.stored_name);
+  states.optim = static_cast<simd::Optim>(index_in(json, "states", optims));
   states.split_master = json.flag("split_master");
   states.piece_elements = json.integer("piece_elements", 1, kMost);
   if (states.piece_elements % simd::kStateBlock != 0)
@@ -112,7 +112,7 @@ StoredStates stored_states_in(const JsonReader& json) {
   }
   const StepShape shape = shape_of(states);
   states.master = parts_in(json.at("master"), shape, Segment::master);
-  states.adam = parts_in(json.at("adam"), shape, Segment::adam_m);
+  states.states = parts_in(json.at("adam"), shape, Segment::state_0);
   return states;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kGb = 1e9;
 /** Below this share of what a link or DRAM gives, something is wrong. */
-constexpr double kLinkShare_least = 0.5, kAdamwShare_least = 0.6;
+constexpr double kLinkShare_least = 0.5, kUpdateShare_least = 0.6;
 /** An old SATA drive; checkpoints of large models take minutes below it. */
 constexpr double kDisk_bytes_per_s_least = 300e6;
 
@@ -89,7 +89,7 @@ void diagnose_link(const GpuProfile& gpu, Findings& findings) {
 void diagnose_memory(const Facts& facts, Findings& findings) {
   const HostProfile& host = facts.profile->host;
   if (host.dram_bytes_per_s <= 0 || host.memory_bytes_per_s <= 0 ||
-      host.memory_bytes_per_s >= kAdamwShare_least * host.dram_bytes_per_s)
+      host.memory_bytes_per_s >= kUpdateShare_least * host.dram_bytes_per_s)
     return;
   findings.add(Severity::warning,
                fmt::format("AdamW moves {:.1f} GB/s where memory gives {:.1f}",

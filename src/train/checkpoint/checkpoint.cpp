@@ -235,7 +235,7 @@ void load(const runs::Checkpoint& checkpoint,
 
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   check_same(checkpoint, job);
-  load(checkpoint, kSavedSegments, job, session);
+  load(checkpoint, saved_segments(job.plan.shape.optim), job, session);
   session.restore(session_state_in(run_state_of(checkpoint)));
   session.commit_states();
 }
@@ -254,7 +254,8 @@ std::optional<StepReport> load_last_step(const runs::LastStep& last,
     runs::PinnedStates there(
         last.record, runs::find_store(last.record.store, nvme_settings(job.config).directories));
     const DriveSource drive = {.about = &there.about(), .reader = &there.reader()};
-    load_states(job.model.table, job.plan.shape, {}, {}, kSavedSegments, segments, &drive);
+    load_states(job.model.table, job.plan.shape, {}, {}, saved_segments(job.plan.shape.optim),
+                segments, &drive);
   }
   session.restore(session_state_in(last.state));
   if (!is_own) session.commit_states();

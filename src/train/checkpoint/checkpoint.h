@@ -4,14 +4,15 @@
 //
 //   checkpoint-N/  model.safetensors (fp32: the master weights), config.json, tokenizer files,
 //                  trainer_state.json, COMPLETE
-//     state/       adam_m.safetensors, adam_v.safetensors (see src/engine/state/state_files.h),
-//                  run_state.json, checksums.json (CRC-32C of every tensor and of run_state.json)
+//     state/       adam_m.safetensors and so on, a file for each state of the optimizer (see
+//                  src/engine/state/state_files.h), run_state.json, checksums.json (CRC-32C of
+//                  every tensor and of run_state.json)
 //
 // Where states live on a drive, a checkpoint pins their generation in the run's store
 // (offload/store/store.md) and moves none of their bytes. It has no model.safetensors then:
 //
 //     state/       drive_states.json (src/runs/store/pin_record.h), run_state.json,
-//                  checksums.json; master, adam_m and adam_v of what lies elsewhere
+//                  checksums.json; master and states of what lies elsewhere
 
 #include <exception>
 #include <filesystem>

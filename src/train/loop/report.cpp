@@ -37,8 +37,8 @@ void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) 
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}});
   for (const PlanRow& row : rows_of(plan, has_gpu))
     if (row.n_bytes >= kMiB)
-      table.add_row({std::string(name_of(row.tag)), std::string(name_of(row.place)),
-                     format_bytes(row.n_bytes)});
+      table.add_row(
+          {std::string(row.name), std::string(name_of(row.place)), format_bytes(row.n_bytes)});
   tell(terminal, [&](const term::Terminal& to) { return table.text(to); });
 }
 
@@ -183,8 +183,7 @@ nlohmann::ordered_json plan_json(const Job& job) {
   const Plan& plan = job.plan;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const PlanRow& row : rows_of(plan, job.machine.plan.has_gpu))
-    rows.push_back(
-        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+    rows.push_back({{"tag", row.name}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   nlohmann::ordered_json json = {
       {"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
   for (const Rival& rival : job.tried)

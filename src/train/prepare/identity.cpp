@@ -14,6 +14,7 @@
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
+#include "src/request/run_plan.h"
 #include "src/train/kernel_set.h"
 #include "src/train/prepare/job.h"
 
@@ -78,7 +79,7 @@ Identity identity_of(const Job& job) {
   if (!job.machine.plan.has_gpu)
     identity["intra_op_threads"] =
         config.maybe_integer("intra_op_threads").value_or(job.machine.n_cores);
-  identity["optim"] = config.text("optim");
+  identity["optim"] = simd::spec_of(choose_optim(config)).name;
   identity["master"] = config.text("master");
   identity["freeze"] = config.text("freeze");
   identity["deterministic"] = config.flag("deterministic");

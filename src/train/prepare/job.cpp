@@ -315,7 +315,8 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
     options.overlap = config.flag("optimizer_overlap");
     options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));
     options.class_weights = job.data.class_weights;
-    options.optimizer.adamw = {.beta1 = config.number("adam_beta1"),
+    options.optimizer.optim = job.plan.shape.optim;
+    options.optimizer.hyper = {.beta1 = config.number("adam_beta1"),
                                .beta2 = config.number("adam_beta2"),
                                .eps = config.number("adam_epsilon"),
                                .weight_decay = config.number("weight_decay")};

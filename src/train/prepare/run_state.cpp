@@ -12,6 +12,7 @@
 #include "src/base/version.h"
 #include "src/engine/state/state_files.h"
 #include "src/files/mapped_file.h"
+#include "src/request/run_plan.h"
 #include "src/runs/store/pin_record.h"
 
 namespace ferry {
@@ -42,7 +43,8 @@ double number_in(const JsonReader& json, std::string_view key) {
 /** `from`: a checkpoint, or the run whose last step it is. */
 void check_same(const JsonReader& state, const fs::path& from, const Job& job) {
   const JsonReader then = state.at("identity");
-  const std::string optim = then.text("optim", "adamw"), now = job.config.text("optim");
+  const std::string optim = then.text("optim", "adamw");
+  const std::string_view now = simd::spec_of(choose_optim(job.config)).name;
   if (optim != now)
     throw Error(Fault::usage, "resume.optim",
                 fmt::format("the states of '{}' are those of optim = {}, not of {}", from.string(),

@@ -40,7 +40,7 @@ class DoctorPages : public testing::Test {
     profile.source = "measured 2026-11-22T10:00:00Z by ferry 0.1.0";
     profile.host.cpu = cpu;
     profile.host.n_threads = 8;
-    profile.host.adamw = {{.n_threads = 8, .alone = 1.5e9}};
+    profile.host.updates = {{.n_threads = 8, .alone = 1.5e9}};
     profile.host.dram_bytes_per_s = 50e9;
     profile.host.memory_bytes_per_s = 42e9;
     profile.disk = {"/home/somebody", 0.1e9, 2e9};

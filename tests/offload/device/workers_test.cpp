@@ -234,9 +234,15 @@ TEST(CpuMath, HasTheBitsOfTheKernelsWhateverTheWorkers) {
     g[i] = 0.001f * static_cast<float>(static_cast<int64_t>(i * 7919 % 10007) - 5000);
   const double expected = simd::square_sum(g.data(), DType::f32, n);
   std::vector<float> master(g.size(), 1.0f), m(g.size(), 0.0f), v(g.size(), 0.0f);
-  const simd::AdamwStep step = simd::make_adamw_step({.lr = 0.1}, 1, 1.0f);
-  simd::adamw(
-      {master.data(), m.data(), v.data(), g.data(), DType::f32, nullptr, DType::f32, n, step});
+  const simd::UpdateStep step = simd::make_step(simd::Optim::adamw, {.lr = 0.1}, 1, 1.0f);
+  simd::update({master.data(),
+                {{m.data()}, {v.data()}},
+                g.data(),
+                DType::f32,
+                nullptr,
+                DType::f32,
+                n,
+                step});
   for (int n_workers : {1, 2, 7}) {
     auto pool = make_thread_pool(n_workers);
     CpuMath math(*pool);
@@ -244,9 +250,15 @@ TEST(CpuMath, HasTheBitsOfTheKernelsWhateverTheWorkers) {
     math.square_sum(g.data(), DType::f32, n, &total);
     EXPECT_EQ(total, expected);
     std::vector<float> master2(g.size(), 1.0f), m2(g.size(), 0.0f), v2(g.size(), 0.0f);
-    const simd::AdamwArgs args{master2.data(), m2.data(),  v2.data(), g.data(), DType::f32,
-                               nullptr,        DType::f32, n,         step};
-    math.adamw({&args, 1});
+    const simd::UpdateArgs args{master2.data(),
+                                {{m2.data()}, {v2.data()}},
+                                g.data(),
+                                DType::f32,
+                                nullptr,
+                                DType::f32,
+                                n,
+                                step};
+    math.update({&args, 1});
     EXPECT_EQ(master2, master);
     EXPECT_EQ(m2, m);
     EXPECT_EQ(v2, v);

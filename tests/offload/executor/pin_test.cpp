@@ -19,11 +19,11 @@ namespace {
 std::vector<std::byte> read_pinned(const StepShape& shape, GenerationReader& reader, int b) {
   std::vector<std::byte> all;
   for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
-    for (Segment s : {Segment::master, Segment::adam_m, Segment::adam_v}) {
+    for (Segment s : saved_segments(shape.optim)) {
       if (!is_in_segment(shape, s, t)) continue;
       std::vector<ByteRange> ranges = {{t.offset * 4, t.n_elements * 4}};  // fp32
       if (s != Segment::master) ranges = {element_bytes(shape, b, s, t.offset, t.n_elements)};
-      if (s != Segment::master && shape.states == simd::StateType::block8)
+      if (s != Segment::master && shape.optim == simd::Optim::adamw_8bit)
         ranges.push_back(exponent_bytes(shape, b, t));
       for (const ByteRange& range : ranges) {
         all.resize(all.size() + static_cast<size_t>(range.n_bytes));
@@ -38,7 +38,7 @@ class PinUnderSteps : public testing::TestWithParam<ToyKind> {
   ToyOptions options(Placing placing, bool clips) const {
     ShapeOptions shape = {.compute = GetParam().compute,
                           .placing = placing,
-                          .states = GetParam().states,
+                          .optim = GetParam().optim,
                           .split_master = GetParam().split_master};
     if (!may_place(shape)) shape.order = AccumulationOrder::vertical;
     return {.shape = make_shape(shape), .clips = clips};

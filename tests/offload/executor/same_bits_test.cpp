@@ -30,7 +30,7 @@ class SameBits : public testing::TestWithParam<ToyKind> {
  protected:
   ShapeOptions shape() const {
     return {.compute = GetParam().compute,
-            .states = GetParam().states,
+            .optim = GetParam().optim,
             .split_master = GetParam().split_master};
   }
   static ToyOptions serial(const ShapeOptions& o) { return {.shape = make_shape(o)}; }

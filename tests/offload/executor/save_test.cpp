@@ -40,7 +40,7 @@ class SaveUnderSteps : public testing::TestWithParam<ToyKind> {
   ToyOptions options(Placing placing, bool clips = true) const {
     return {.shape = make_shape({.compute = GetParam().compute,
                                  .placing = placing,
-                                 .states = GetParam().states,
+                                 .optim = GetParam().optim,
                                  .split_master = GetParam().split_master}),
             .evaluate_after = 2,
             .clips = clips};

@@ -220,13 +220,14 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
   write_weights();
 }
 
-std::vector<simd::AdamwStep> ToyRun::steps_of(float factor) const {
-  simd::AdamwHyper hyper{.lr = 0.01, .weight_decay = 0.1};
-  simd::AdamwHyper no_decay = hyper;
+std::vector<simd::UpdateStep> ToyRun::steps_of(float factor) const {
+  simd::UpdateHyper hyper{.lr = 0.01, .weight_decay = 0.1};
+  simd::UpdateHyper no_decay = hyper;
   no_decay.weight_decay = 0;
-  std::vector<simd::AdamwStep> steps = {simd::make_adamw_step(hyper, n_updates_ + 1, factor),
-                                        simd::make_adamw_step(no_decay, n_updates_ + 1, factor)};
-  for (simd::AdamwStep& step : steps)
+  std::vector<simd::UpdateStep> steps = {
+      simd::make_step(options_.shape.optim, hyper, n_updates_ + 1, factor),
+      simd::make_step(options_.shape.optim, no_decay, n_updates_ + 1, factor)};
+  for (simd::UpdateStep& step : steps)
     step.noise = static_cast<uint64_t>(n_updates_);
   return steps;
 }
@@ -368,7 +369,7 @@ std::vector<std::byte> ToyRun::states() const {
   if (states_) executor_->state_window()->forget();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
-      for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
+      for (Segment s : lasting_segments(options_.shape.optim)) {
         if (layout_.segment(b, s) < 0) continue;  // frozen
         for (const ByteRange& range : ranges_of(options_.shape, b, s, t)) {
           const size_t begin = states.size();
@@ -419,11 +420,10 @@ ToyResult run_toy(const ToyOptions& options) {
 }
 
 void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into) {
-  constexpr Segment kStates[] = {Segment::master, Segment::adam_m, Segment::adam_v};
   constexpr int64_t kPiece = 777 * sizeof(float);
   const int b = block.block();
   for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
-    for (Segment s : kStates)
+    for (Segment s : saved_segments(shape.optim))
       for (const ByteRange& range : s == Segment::master && is_in_segment(shape, s, t)
                                         ? std::vector<ByteRange>{{t.offset * 4, t.n_elements * 4}}
                                         // fp32

@@ -114,7 +114,7 @@ class ToyRun {
   void spoil_batches(int n_micro);
   void note(const StepOutcome& outcome);
   UpdateRule rule();
-  std::vector<simd::AdamwStep> steps_of(float factor) const;
+  std::vector<simd::UpdateStep> steps_of(float factor) const;
   void make_store();
   void write_weights();
   void write_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);

@@ -82,14 +82,14 @@ TEST(Layout, WhatCopiesTouchLiesTogetherWithoutTheCpusStates) {
       EXPECT_TRUE(is_inside || region.offset >= end || region.offset + region.n_bytes <= begin);
       EXPECT_TRUE(is_inside || !ends.contains(id)) << region.name;
       // Some slots are of no use to short lists.
-      if (region.tag <= Tag::adam_v || region.name.starts_with("state ")) {
+      if (region.tag <= Tag::state_1 || region.name.starts_with("state ")) {
         EXPECT_EQ(is_inside, ends.contains(id)) << region.name;
       }
-      n_states += !is_inside && region.tag == Tag::adam_m;
+      n_states += !is_inside && region.tag == Tag::state_0;
     }
     const bool has_gpu_states = std::ranges::any_of(layout.regions, [](const Region& region) {
       return region.place == Place::device &&
-             (region.tag == Tag::adam_m || region.tag == Tag::master);
+             (region.tag == Tag::state_0 || region.tag == Tag::master);
     });
     if (layout.save_buffer >= 0 && has_gpu_states) {
       EXPECT_LT(layout.region(layout.save_buffer).offset, end);
@@ -163,7 +163,7 @@ std::set<RegionId> outputs_of(const StepShape& shape, const Layout& layout) {
 double state_bytes_per_parameter(const StepShape& shape, Place place) {
   const Layout layout = make_layout(shape);
   int64_t bytes = 0, n = 0;
-  for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+  for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::state_0, Tag::state_1})
     bytes += layout.bytes_of(tag, place);
   for (const BlockShape& b : shape.blocks)
     n += b.n_elements;
@@ -184,18 +184,18 @@ TEST(Layout, TakesTheHostBytesAParameterOfTheDesign) {
 
 // 256 elements of a block of states have one byte more, and regions end on 512 bytes.
 TEST(Layout, ReducedStatesAndASplitMasterTakeTheirBytes) {
-  const auto bytes = [](simd::StateType states, bool split) {
+  const auto bytes = [](simd::Optim optim, bool split) {
     return state_bytes_per_parameter(make_shape({.compute = DType::bf16,
                                                  .tied = false,
                                                  .large_tensor_elements = 1 << 20,
-                                                 .states = states,
+                                                 .optim = optim,
                                                  .split_master = split}),
                                      Place::host);
   };
-  EXPECT_NEAR(bytes(simd::StateType::bf16, false), 18 - 4, 0.02);  // three micro-batches
-  EXPECT_NEAR(bytes(simd::StateType::block8, false), 18 - 6 + 2 / 256.0, 0.02);
-  EXPECT_NEAR(bytes(simd::StateType::fp32, true), 18 - 2, 0.02);
-  EXPECT_NEAR(bytes(simd::StateType::block8, true), 18 - 8 + 2 / 256.0, 0.02);
+  EXPECT_NEAR(bytes(simd::Optim::adamw_bf16, false), 18 - 4, 0.02);  // three micro-batches
+  EXPECT_NEAR(bytes(simd::Optim::adamw_8bit, false), 18 - 6 + 2 / 256.0, 0.02);
+  EXPECT_NEAR(bytes(simd::Optim::adamw, true), 18 - 2, 0.02);
+  EXPECT_NEAR(bytes(simd::Optim::adamw_8bit, true), 18 - 8 + 2 / 256.0, 0.02);
 }
 
 TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {
@@ -235,7 +235,7 @@ TEST(Layout, AFrozenBlockHoldsItsWeightsAlone) {
       }
       // One region for what their forwards save, in place of one each.
       EXPECT_EQ(bytes_of(frozen, "saved,", "made again"), saved_bytes / 2);
-      for (Tag tag : {Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+      for (Tag tag : {Tag::grads, Tag::master, Tag::state_0, Tag::state_1})
         EXPECT_GT(frozen.bytes_of(tag, placing == Placing::gpu ? Place::device : Place::host), 0);
     }
 }
@@ -317,7 +317,7 @@ TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
         if (tag == Tag::saved)
           EXPECT_GT(bytes(20, tag), bytes(3, tag));
         else
-          EXPECT_EQ(bytes(20, tag), bytes(3, tag)) << name_of(tag);
+          EXPECT_EQ(bytes(20, tag), bytes(3, tag)) << name_of(tag, simd::Optim::adamw);
       }
     }
 }

@@ -380,7 +380,7 @@ TEST(Lists, UpdateWeightsOfTheHostInSlotsAndSendThemBack) {
     EXPECT_EQ(layout.grad_slots.empty(), !sends_grads);
     EXPECT_EQ(layout.bytes_of(Tag::grads, Place::device) == 0, sends_grads);
     EXPECT_EQ(layout.bytes_of(Tag::weights, Place::device), 0);
-    EXPECT_EQ(layout.bytes_of(Tag::adam_m, Place::host), 0);
+    EXPECT_EQ(layout.bytes_of(Tag::state_0, Place::host), 0);
     const StepList list = make_training_list(shape, layout, 1);
     const auto decide = std::ranges::find(list, Verb::decide, &Action::verb);
     const StepList updates(decide, list.end());

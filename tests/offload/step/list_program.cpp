@@ -15,7 +15,7 @@ class ProgramMaker {
   ProgramMaker(const StepShape& shape, const std::vector<ListRun>& runs)
       : shape_(shape), layout_(make_layout(shape)) {
     for (int b = 0; b < shape_.n_blocks(); ++b)
-      for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+      for (Segment s : lasting_segments(shape_.optim))
         if (const RegionId id = layout_.segment(b, s); id >= 0)
           contents_.write({id, 0, layout_.region(id).n_bytes}, state_of(b, id, 0));
     for (int b = 0; b < shape_.n_blocks(); ++b)
@@ -461,9 +461,9 @@ class ProgramMaker {
     }
     // Those that follow_slot() has seen.
     if (is_in_slot) written.push_back(layout_.segment(b, Segment::weights));
-    for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+    for (Segment s : lasting_segments(shape_.optim))
       if (std::ranges::find(written, layout_.segment(b, s)) == written.end())
-        complain(" leaves " + std::string(ferry::name_of(s)) + " as they were");
+        complain(" leaves " + std::string(ferry::name_of(s, shape_.optim)) + " as they were");
   }
 
   const StepShape& shape_;

@@ -62,7 +62,7 @@ struct ShapeOptions {
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
   Frozen frozen = Frozen::nothing;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool split_master = false;
   bool some_update_late = false;  ///< every second block's update waits for the decision
 };
@@ -125,22 +125,22 @@ inline bool may_place(const ShapeOptions& o) {
 /** The type that is computed in, and how states and master are kept. */
 struct ToyKind {
   DType compute;
-  simd::StateType states = simd::StateType::fp32;
+  simd::Optim optim = simd::Optim::adamw;
   bool split_master = false;
 };
 inline constexpr ToyKind kToyKinds[] = {{DType::f32},
                                         {DType::bf16},
                                         {DType::f16},
 #ifndef __SANITIZE_THREAD__  // each takes minutes there, and the order of threads is the same
-                                        {DType::f32, simd::StateType::bf16},
-                                        {DType::f16, simd::StateType::block8},
-                                        {DType::bf16, simd::StateType::fp32, true},
+                                        {DType::f32, simd::Optim::adamw_bf16},
+                                        {DType::f16, simd::Optim::adamw_8bit},
+                                        {DType::bf16, simd::Optim::adamw, true},
 #endif
-                                        {DType::bf16, simd::StateType::block8, true}};
+                                        {DType::bf16, simd::Optim::adamw_8bit, true}};
 inline std::string text_of(const ToyKind& kind) {
-  constexpr std::string_view kStates[] = {"", "_bf16_states", "_8bit_states"};
-  return std::string(name_of(kind.compute)) + std::string(kStates[static_cast<int>(kind.states)]) +
-         (kind.split_master ? "_split" : "");
+  const std::string optim =
+      kind.optim == simd::Optim::adamw ? "" : "_" + std::string(simd::spec_of(kind.optim).name);
+  return std::string(name_of(kind.compute)) + optim + (kind.split_master ? "_split" : "");
 }
 
 /** Embeddings, layers, head; every tensor starts at a multiple of 256 elements. */
@@ -195,7 +195,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   block("head", {256, 33});
   if (o.tied) shape.blocks.back().borrowed = {{0, 0}, {0, 1}};
   shape.compute = o.compute;
-  shape.states = o.states;
+  shape.optim = o.optim;
   shape.split_master = o.split_master;
   shape.n_micro_max = o.n_micro_max;
   shape.order = o.order;
@@ -236,7 +236,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.state_piece_elements = 256 * (1 + up_to(30));
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
-  o.states = static_cast<simd::StateType>(up_to(3));
+  o.optim = static_cast<simd::Optim>(up_to(static_cast<int>(simd::kOptims.size())));
   o.split_master = o.compute == DType::bf16 && up_to(2) == 0;
   StepShape shape = make_shape(o);
   if (up_to(12) == 0) {  // a model of one block

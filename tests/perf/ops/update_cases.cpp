@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "models/ops/dispatch.h"
-#include "simd/adamw/adam_states.h"
 #include "simd/cuda/cuda_kernels.h"
 #include "simd/kernels.h"
 #include "tests/perf/ops/cases.h"
@@ -93,41 +92,40 @@ at::Tensor master_of(const at::Tensor& values, bool is_split, const at::Tensor& 
 /** Gradients and weights of the compute type. LibTorch's fused kernel takes one type, so its
  * gradients are widened before and its weights rounded behind; its states are fp32. From states
  * that are zero the first update is the same with all. */
-Operation adamw(const Setup& s, const char* name, simd::StateType states, bool is_split) {
+Operation adamw(const Setup& s, const char* name, simd::Optim optim, bool is_split) {
   if (is_split && s.type != at::kBFloat16) return {name, {}};
-  const simd::AdamwHyper hyper = {.weight_decay = 0.01};
+  const simd::UpdateHyper hyper = {.weight_decay = 0.01};
   const int64_t n = s.sizes.n_params;
   const bool is_f32 = s.type == at::kFloat;  // then the master is the weights
   at::manual_seed(9);
   const at::Tensor values = s.random({n}, 0.02).to(at::kFloat), grad = s.random({n}, 1e-3);
   const at::Tensor room = s.room({n});
   const at::Tensor master = master_of(values, is_split, room), weights = is_f32 ? master : room;
+  const simd::StateType type = simd::spec_of(optim).type;
   const auto zeros = [&] {
-    return at::zeros({simd::state_bytes(states, n)}, at::device(s.device).dtype(at::kByte));
+    return at::zeros({simd::state_bytes(type, n)}, at::device(s.device).dtype(at::kByte));
   };
   const at::Tensor m = zeros(), v = zeros();
   const auto exponents = [&](const at::Tensor& state) {
-    return state.data_ptr<uint8_t>() + simd::state_value_bytes(states, n);
+    return state.data_ptr<uint8_t>() + simd::state_value_bytes(type, n);
   };
-  const simd::AdamwArgs args = {.master = ops::data_of(master),
-                                .m = ops::data_of(m),
-                                .v = ops::data_of(v),
-                                .grad = ops::data_of(grad),
-                                .grad_type = ops::dtype_of(grad),
-                                .weights = ops::data_of(weights),
-                                .weights_type = ops::dtype_of(weights),
-                                .n = n,
-                                .step = simd::make_adamw_step(hyper, 1, 1.0f),
-                                .states = states,
-                                .split_master = is_split,
-                                .m_exponents = exponents(m),
-                                .v_exponents = exponents(v)};
+  const simd::UpdateArgs args = {
+      .master = ops::data_of(master),
+      .states = {{ops::data_of(m), exponents(m)}, {ops::data_of(v), exponents(v)}},
+      .grad = ops::data_of(grad),
+      .grad_type = ops::dtype_of(grad),
+      .weights = ops::data_of(weights),
+      .weights_type = ops::dtype_of(weights),
+      .n = n,
+      .step = simd::make_step(simd::Optim::adamw, hyper, 1, 1.0f),
+      .optim = optim,
+      .split_master = is_split};
   const auto ferry = [=, kept = Tensors{master, m, v}] {  // holds what args points to
     if (grad.is_cuda()) {
-      simd::cuda::adamw(args, ops::stream_of(grad));
+      simd::cuda::update(args, ops::stream_of(grad));
     } else {
       on_threads(n, [&](int64_t begin, int64_t end) {
-        simd::adamw(simd::part_of(args, begin, end - begin));
+        simd::update(simd::part_of(args, begin, end - begin));
       });
     }
     return Tensors{weights};
@@ -149,19 +147,19 @@ Operation adamw(const Setup& s, const char* name, simd::StateType states, bool i
 }
 
 Operation adamw_fp32(const Setup& s) {
-  return adamw(s, "AdamW", simd::StateType::fp32, false);
+  return adamw(s, "AdamW", simd::Optim::adamw, false);
 }
 Operation adamw_bf16(const Setup& s) {
-  return adamw(s, "AdamW, bf16 states", simd::StateType::bf16, false);
+  return adamw(s, "AdamW, bf16 states", simd::Optim::adamw_bf16, false);
 }
 Operation adamw_8bit(const Setup& s) {
-  return adamw(s, "AdamW, 8-bit states", simd::StateType::block8, false);
+  return adamw(s, "AdamW, 8-bit states", simd::Optim::adamw_8bit, false);
 }
 Operation adamw_split(const Setup& s) {
-  return adamw(s, "AdamW, split master", simd::StateType::fp32, true);
+  return adamw(s, "AdamW, split master", simd::Optim::adamw, true);
 }
 Operation adamw_8bit_split(const Setup& s) {
-  return adamw(s, "AdamW, 8-bit states, split master", simd::StateType::block8, true);
+  return adamw(s, "AdamW, 8-bit states, split master", simd::Optim::adamw_8bit, true);
 }
 
 }  // namespace

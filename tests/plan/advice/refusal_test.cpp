@@ -64,7 +64,7 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
     if (names("accumulation_order")) r.order.reset();
   }
   if (advice.find("activations = host") != std::string::npos) r.activations = Activations::host;
-  if (advice.find("optim = adamw_8bit") != std::string::npos) r.states = simd::StateType::block8;
+  if (advice.find("optim = adamw_8bit") != std::string::npos) r.optim = simd::Optim::adamw_8bit;
   if (advice.find("master = split") != std::string::npos) r.split_master = true;
   if (advice.find("nvme_path = DIR") != std::string::npos) r.has_nvme = true;
   for (Place memory : kMemories)
@@ -160,7 +160,7 @@ std::vector<PlanRequest> starved_requests(const std::vector<std::pair<int64_t, i
         r.host_reserved_bytes = 784 * kMiB;
         r = with_memory(with_memory(r, Place::device, gpu_mib * kMiB), Place::host,
                         host_mib * kMiB);
-        if (reduces) r.states = simd::StateType::block8;
+        if (reduces) r.optim = simd::Optim::adamw_8bit;
         if (reduces) r.split_master = r.has_gpu;
         if (knows_times) r.machine = even_machine({});
         if (knows_times) r.machine->host.memory_bytes = 0;  // as a card's profile has it
@@ -312,7 +312,7 @@ TEST(Refusal, ARefusalNamesReducedStatesWhereTheyHelp) {
   r.max_length = 64;
   const std::string message = refusal(model, r);
   EXPECT_NE(message.find(", or with optim = adamw_8bit"), std::string::npos) << message;
-  r.states = simd::StateType::block8;
+  r.optim = simd::Optim::adamw_8bit;
   EXPECT_EQ(refusal(model, r), "");
   // A setting that a run has already is no advice, and one that trains nothing has no states.
   r.split_master = true;

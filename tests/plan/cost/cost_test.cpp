@@ -65,12 +65,12 @@ TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
   const ModelTable model = bert(1024, 24);
   for (const Place place : {Place::host, Place::device}) {
     // So slow that nothing else shows.
-    MachineProfile machine = even_machine({.adamw_params_per_s = 1e6});
-    machine.gpu->adamw_params_per_s = 1e6;
+    MachineProfile machine = even_machine({.update_params_per_s = 1e6});
+    machine.gpu->update_params_per_s = 1e6;
     const BatchShape batch = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
-    const auto update_s = [&](simd::StateType states, bool split_master) {
+    const auto update_s = [&](simd::Optim optim, bool split_master) {
       PlanRequest request;
-      request.states = states;
+      request.optim = optim;
       request.split_master = split_master;
       StepShape shape = make_step_shape(model, batch, request, 1);
       choose(shape, model, {.place = place});
@@ -79,11 +79,11 @@ TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
           list, [](const Action& a) { return a.verb == Verb::update && a.block == 1; });
       return CostModel(machine, true, model, shape, batch).seconds(*update);
     };
-    const double fp32 = update_s(simd::StateType::fp32, false);
-    EXPECT_NEAR(update_s(simd::StateType::bf16, false) / fp32, 20.0 / 28, 1e-3);
-    EXPECT_NEAR(update_s(simd::StateType::block8, false) / fp32, 16.0 / 28, 1e-3);
-    EXPECT_NEAR(update_s(simd::StateType::fp32, true) / fp32, 26.0 / 28, 1e-3);
-    EXPECT_NEAR(update_s(simd::StateType::block8, true) / fp32, 14.0 / 28, 1e-3);
+    const double fp32 = update_s(simd::Optim::adamw, false);
+    EXPECT_NEAR(update_s(simd::Optim::adamw_bf16, false) / fp32, 20.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::Optim::adamw_8bit, false) / fp32, 16.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::Optim::adamw, true) / fp32, 26.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::Optim::adamw_8bit, true) / fp32, 14.0 / 28, 1e-3);
   }
 }
 
@@ -223,7 +223,7 @@ TEST(Figures, AreMissingOneByOne) {
   EXPECT_NE(lacks([](auto& m) { m.gpu->attentions.clear(); }), "");
   EXPECT_NE(lacks([](auto& m) { m.gpu->memory_bytes_per_s = 0; }), "");
   EXPECT_NE(lacks([](auto& m) { m.gpu->launch_s = 0; }), "");
-  EXPECT_NE(lacks([](auto& m) { m.host.adamw.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.host.updates.clear(); }), "");
   EXPECT_NE(lacks([](auto& m) {
               std::erase_if(m.gpu->gemms, [](const GemmRate& r) { return r.type == DType::bf16; });
             }),

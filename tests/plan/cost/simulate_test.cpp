@@ -19,7 +19,7 @@ namespace {
 TEST(Simulation, WithClippingIsTheFormula) {
   const ModelTable model = bert(1024, 24);
   for (double adamw : {2e9, 5e9, 20e9, 100e9}) {
-    const MachineProfile machine = even_machine({.adamw_params_per_s = adamw});
+    const MachineProfile machine = even_machine({.update_params_per_s = adamw});
     const Plan plan = all_on_host(model, machine, true);
     const CostModel cost(machine, true, model, plan.shape, plan.largest);
     double forward_s = 0, backward_s = 0, update_s = 0;
@@ -38,7 +38,7 @@ TEST(Simulation, WithClippingIsTheFormula) {
 TEST(Simulation, WithoutClippingIsTheSlowestResource) {
   const ModelTable model = bert(1024, 24);
   for (double adamw : {2e9, 4e9, 5e9, 20e9}) {
-    const Plan plan = all_on_host(model, even_machine({.adamw_params_per_s = adamw}), false);
+    const Plan plan = all_on_host(model, even_machine({.update_params_per_s = adamw}), false);
     const double slowest_s = std::max(busy(plan, QueueId::compute), busy(plan, QueueId::host));
     EXPECT_GE(plan.predicted->step_s, slowest_s * 0.999) << adamw;
     EXPECT_LE(plan.predicted->step_s, slowest_s * 1.1) << adamw;
@@ -99,14 +99,14 @@ TEST(Simulation, MakingTheLargestTensorAgainTakesItsProductAndLessThanAWholeForw
 TEST(Simulation, CopiesBindWhereTheyAreSlow) {
   const ModelTable model = bert(1024, 24);
   const Plan plan = all_on_host(
-      model, even_machine({.copy_bytes_per_s = 5e9, .adamw_params_per_s = 100e9}), true);
+      model, even_machine({.copy_bytes_per_s = 5e9, .update_params_per_s = 100e9}), true);
   EXPECT_EQ(plan.predicted->binding(), QueueId::h2d);
   EXPECT_GE(plan.predicted->step_s, busy(plan, QueueId::h2d));
 }
 
 TEST(Simulation, SharingTheHostsMemoryTakesLonger) {
   const ModelTable model = bert(1024, 24);
-  const MachineRates rates = {.adamw_params_per_s = 4e9};
+  const MachineRates rates = {.update_params_per_s = 4e9};
   MachineRates shared = rates;
   shared.shared = 0.6;
   for (bool clips : {true, false})
@@ -138,7 +138,7 @@ TEST(Simulation, LaunchesHideBehindWhatTheGpuStillDoes) {
   model.attention = AttentionBackend::memory_efficient;  // which no graph is made of
   const auto step_s = [&](double flops_per_s, double launch_s) {
     MachineProfile machine = even_machine(
-        {.flops_per_s = flops_per_s, .copy_bytes_per_s = 1e15, .adamw_params_per_s = 1e15});
+        {.flops_per_s = flops_per_s, .copy_bytes_per_s = 1e15, .update_params_per_s = 1e15});
     machine.gpu->launch_s = launch_s;
     return all_on_host(model, machine, true).predicted->step_s;
   };
@@ -228,7 +228,7 @@ TEST(Simulation, ADriveThatBindsTakesItsBytesByItsRates) {
   for (const double mixed : {1.5e9, 2e9, 3.5e9})
     for (const bool clips : {true, false}) {
       const MachineProfile machine = with_drive(
-          even_machine({.flops_per_s = 4e15, .adamw_params_per_s = 10e9}), 7e9, 5e9, mixed);
+          even_machine({.flops_per_s = 4e15, .update_params_per_s = 10e9}), 7e9, 5e9, mixed);
       const Plan plan = all_on_drive(model, machine, clips);
       EXPECT_NEAR(plan.predicted->step_s, bytes / mixed, 0.06 * bytes / mixed)
           << mixed << ", clips " << clips;
@@ -242,7 +242,7 @@ TEST(Simulation, ADriveThatBindsTakesItsBytesByItsRates) {
 TEST(Simulation, AFastDriveHidesBehindTheUpdates) {
   const ModelTable model = bert(1024, 24);
   const MachineProfile machine =
-      with_drive(even_machine({.adamw_params_per_s = 1e9}), 100e9, 100e9, 100e9);
+      with_drive(even_machine({.update_params_per_s = 1e9}), 100e9, 100e9, 100e9);
   const Plan on_host = all_on_host(model, machine, true),
              on_drive = all_on_drive(model, machine, true);
   EXPECT_NEAR(on_drive.predicted->step_s, on_host.predicted->step_s,
@@ -300,7 +300,8 @@ TEST(Simulation, OfManyMicroBatchesIsThatOfAll) {
          {AccumulationOrder::horizontal, AccumulationOrder::vertical})
       for (const bool clips : {true, false})
         for (const int64_t n_micro : {20, 48, 128}) {
-          const MachineProfile machine = even_machine({.adamw_params_per_s = adamw, .shared = 0.8});
+          const MachineProfile machine =
+              even_machine({.update_params_per_s = adamw, .shared = 0.8});
           PlanRequest request = on_gpu(machine, 6 * kGiB, clips);
           request.order = order;
           request.placement = Place::host;

@@ -34,7 +34,7 @@ MachineProfile whole_profile() {
                            .drives_display = true,
                            .memory_bytes_per_s = 9.1e11,
                            .launch_s = 2.5e-6,
-                           .adamw_params_per_s = 3.1e10,
+                           .update_params_per_s = 3.1e10,
                            .power_w = 350,
                            .driver = "580.65.06",
                            .pcie_generation = 4,
@@ -58,7 +58,7 @@ MachineProfile whole_profile() {
                   .simd = "avx2",
                   .memory_bytes = int64_t{64} << 30,
                   .process = {.at_start_bytes = 1007, .later_bytes = 1008},
-                  .adamw = {{1, 8e8}, {16, 4.4e9, 3e9, 4.2e10, 4.1e10}},
+                  .updates = {{1, 8e8}, {16, 4.4e9, 3e9, 4.2e10, 4.1e10}},
                   .memory_bytes_per_s = 1.2e11,
                   .dram_bytes_per_s = 1.3e11,
                   .gemms = {{DType::f32, 512, 384, 1e11}},
@@ -123,7 +123,7 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_TRUE(gpu.drives_display);
   EXPECT_EQ(gpu.memory_bytes_per_s, 9.1e11);
   EXPECT_EQ(gpu.launch_s, 2.5e-6);
-  EXPECT_EQ(gpu.adamw_params_per_s, 3.1e10);
+  EXPECT_EQ(gpu.update_params_per_s, 3.1e10);
   EXPECT_EQ(gpu.power_w, 350);
   EXPECT_EQ(gpu.driver, "580.65.06");
   EXPECT_EQ(gpu.pcie_generation, 4);
@@ -162,13 +162,13 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.host.memory_bytes, int64_t{64} << 30);
   EXPECT_EQ(read.host.memory_bytes_per_s, 1.2e11);
   EXPECT_EQ(read.host.dram_bytes_per_s, 1.3e11);
-  ASSERT_EQ(read.host.adamw.size(), 2u);
-  EXPECT_EQ(read.host.adamw[0].beside_copies, 0);
-  EXPECT_EQ(read.host.adamw[1].n_threads, 16);
-  EXPECT_EQ(read.host.adamw[1].alone, 4.4e9);
-  EXPECT_EQ(read.host.adamw[1].beside_copies, 3e9);
-  EXPECT_EQ(read.host.adamw[1].h2d_beside, 4.2e10);
-  EXPECT_EQ(read.host.adamw[1].d2h_beside, 4.1e10);
+  ASSERT_EQ(read.host.updates.size(), 2u);
+  EXPECT_EQ(read.host.updates[0].beside_copies, 0);
+  EXPECT_EQ(read.host.updates[1].n_threads, 16);
+  EXPECT_EQ(read.host.updates[1].alone, 4.4e9);
+  EXPECT_EQ(read.host.updates[1].beside_copies, 3e9);
+  EXPECT_EQ(read.host.updates[1].h2d_beside, 4.2e10);
+  EXPECT_EQ(read.host.updates[1].d2h_beside, 4.1e10);
   EXPECT_EQ(read.host.gemms.size(), 1u);
   EXPECT_EQ(read.host.attentions.size(), 1u);
   EXPECT_EQ(read.disk.directory, "/somewhere");
@@ -245,7 +245,7 @@ TEST(MachineProfile, TheFormatIsFixed) {
   EXPECT_EQ(gpu.context_bytes, 2);
   EXPECT_EQ(gpu.memory_bytes_per_s, 3);
   EXPECT_EQ(gpu.launch_s, 4);
-  EXPECT_EQ(gpu.adamw_params_per_s, 5);
+  EXPECT_EQ(gpu.update_params_per_s, 5);
   EXPECT_EQ(gpu.power_w, 6);
   EXPECT_EQ(gpu.pcie_generation, 7);
   EXPECT_EQ(gpu.pcie_width, 8);
@@ -269,7 +269,7 @@ TEST(MachineProfile, TheFormatIsFixed) {
   EXPECT_EQ(read.host.memory_bytes, 22);
   EXPECT_EQ(read.host.memory_bytes_per_s, 23);
   EXPECT_EQ(read.host.dram_bytes_per_s, 24);
-  const AdamwRate& adamw = read.host.adamw.at(0);
+  const UpdateRate& adamw = read.host.updates.at(0);
   EXPECT_EQ(adamw.n_threads, 25);
   EXPECT_EQ(adamw.alone, 26);
   EXPECT_EQ(adamw.beside_copies, 27);
@@ -295,7 +295,7 @@ TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   const MachineProfile read =
       parse_machine_profile(R"({"version": 2, "name": "a host"})", "m.json");
   EXPECT_FALSE(read.gpu);
-  EXPECT_TRUE(read.host.adamw.empty());
+  EXPECT_TRUE(read.host.updates.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
             ordered_json::parse(R"({"version": 5, "name": "a host"})"));
@@ -511,11 +511,11 @@ TEST(MachinePresets, EachIsAWholeProfile) {
       EXPECT_TRUE(has_bf16 || attention.backend != "flash") << name;
     EXPECT_GT(gpu.memory_bytes_per_s, 0) << name;
     EXPECT_GT(gpu.launch_s, 0) << name;
-    EXPECT_GT(gpu.adamw_params_per_s, 0) << name;
+    EXPECT_GT(gpu.update_params_per_s, 0) << name;
     EXPECT_GT(gpu.context_bytes, 0) << name;
     EXPECT_EQ(gpu.kernels.loaded_bytes, 0) << name << " was never measured";
-    EXPECT_EQ(profile.host.adamw.back().n_threads, profile.host.n_threads) << name;
-    for (const AdamwRate& rate : profile.host.adamw) {
+    EXPECT_EQ(profile.host.updates.back().n_threads, profile.host.n_threads) << name;
+    for (const UpdateRate& rate : profile.host.updates) {
       EXPECT_LE(rate.beside_copies, rate.alone) << name;
       // Together no more than memory gives, but for the rounding to four digits.
       EXPECT_LE(28 * rate.beside_copies + rate.h2d_beside + rate.d2h_beside,

@@ -166,7 +166,7 @@ TEST(Nvme, AStepThatTheDriveBindsTakesItsBytesByItsRates) {
   const ModelTable model = bert(1024, 24);
   PlanRequest request = tight_request(5 * kGiB / 2);
   request.machine =
-      with_drive(even_machine({.flops_per_s = 4e15, .adamw_params_per_s = 10e9}), 2e9, 2e9, 1e9);
+      with_drive(even_machine({.flops_per_s = 4e15, .update_params_per_s = 10e9}), 2e9, 2e9, 1e9);
   const Plan plan = make_plan(model, request);
   const NvmeNeed need = nvme_need_of(plan.shape, request.n_nvme_copies);
   ASSERT_GT(plan.n_on_nvme, 5) << plan.why;
@@ -473,7 +473,7 @@ TEST(Nvme, EightThousandMillionParametersFitElevenGibAndAnSsd) {
   request.has_nvme = true;
   const Plan plan = make_plan(model, request);
   expect_fits(request, plan);
-  for (const Tag tag : {Tag::master, Tag::adam_m, Tag::adam_v})
+  for (const Tag tag : {Tag::master, Tag::state_0, Tag::state_1})
     EXPECT_TRUE(std::ranges::any_of(rows_of(plan, true), [&](const PlanRow& row) {
       return row.tag == tag && row.place == Place::nvme &&
              row.n_bytes == plan.layout.bytes_of(tag, Place::nvme);

@@ -70,7 +70,7 @@ TEST(Search, MoreMemoryNeverMakesAStepSlower) {
   const ModelTable model = bert(1024, 24);
   for (bool clips : {true, false})
     for (double adamw : {2e9, 20e9}) {
-      const MachineProfile machine = even_machine({.adamw_params_per_s = adamw, .shared = 0.7});
+      const MachineProfile machine = even_machine({.update_params_per_s = adamw, .shared = 0.7});
       double last_s = 1e9;
       for (int64_t gib : {2, 3, 4, 6, 8, 11, 16, 24, 80}) {
         const Plan plan = make_plan(model, on_gpu(machine, gib * kGiB, clips));
@@ -92,7 +92,7 @@ TEST(Search, NoForcedChoiceIsFaster) {
     for (const bool clips : {true, false})
       for (const int64_t gib : {2, 4, 9}) {
         const MachineProfile machine =
-            even_machine({.flops_per_s = flops, .adamw_params_per_s = 5e9, .shared = 0.8});
+            even_machine({.flops_per_s = flops, .update_params_per_s = 5e9, .shared = 0.8});
         const PlanRequest request = on_gpu(machine, gib * kGiB, clips);
         const std::optional<Plan> chosen = find_plan(model, request);
         n_on_host += chosen && chosen->shape.layer_inputs_on_host;
@@ -123,7 +123,7 @@ TEST(Search, NoForcedChoiceIsFaster) {
 
 TEST(Search, FillsTheCardWithBlocks) {
   const ModelTable model = bert(1024, 24);
-  const MachineProfile machine = even_machine({.adamw_params_per_s = 20e9});
+  const MachineProfile machine = even_machine({.update_params_per_s = 20e9});
   PlanRequest request = on_gpu(machine, 10 * kGiB);
   request.micro_batch_size = 32;
   request.activations = Activations::keep;
@@ -216,7 +216,7 @@ TEST(Search, TakesBothMemoriesTogetherWhereNeitherIsEnough) {
 
 TEST(Search, BlocksThatShareTensorsLiveTogether) {
   const ModelTable model = bert(1024, 24, HeadKind::masked_lm);
-  const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});
+  const MachineProfile machine = even_machine({.update_params_per_s = 2e9});
   int n_shared_out = 0;
   for (int64_t gib : {5, 8, 10, 12}) {
     PlanRequest request = on_gpu(machine, gib * kGiB);
@@ -233,7 +233,7 @@ TEST(Search, BlocksThatShareTensorsLiveTogether) {
 TEST(Search, KeepsWeightsOnTheCardWhereCopiesBind) {
   const ModelTable model = bert(1024, 24);
   const MachineProfile machine =
-      even_machine({.copy_bytes_per_s = 2e9, .adamw_params_per_s = 50e9});
+      even_machine({.copy_bytes_per_s = 2e9, .update_params_per_s = 50e9});
   for (const int64_t gpu_bytes : {3 * kGiB / 2, 2 * kGiB}) {
     PlanRequest request = on_gpu(machine, gpu_bytes);
     request.micro_batch_size = 4;
@@ -287,7 +287,7 @@ void expect_faster_with_states(const ModelTable& model, PlanRequest request, dou
 // A byte of the card updates more parameters where their weights and gradients are on the host.
 TEST(Search, KeepsStatesOnTheCardWhereUpdatesBind) {
   PlanRequest request =
-      on_gpu(even_machine({.copy_bytes_per_s = 25e9, .adamw_params_per_s = 1e9}), 5 * kGiB);
+      on_gpu(even_machine({.copy_bytes_per_s = 25e9, .update_params_per_s = 1e9}), 5 * kGiB);
   request.train_batch_size = 16;
   request.max_length = 128;
   for (const bool clips : {true, false}) {
@@ -295,7 +295,7 @@ TEST(Search, KeepsStatesOnTheCardWhereUpdatesBind) {
     expect_faster_with_states(bert(1024, 24), request, 0.05);
   }
   // With copies that slow there is nothing to gain by it.
-  request.machine = even_machine({.copy_bytes_per_s = 2e9, .adamw_params_per_s = 20e9});
+  request.machine = even_machine({.copy_bytes_per_s = 2e9, .update_params_per_s = 20e9});
   EXPECT_EQ(make_plan(bert(1024, 24), request).n_states, 0);
 }
 
@@ -319,7 +319,7 @@ TEST(Search, KeepsStatesOfALanguageModelOnTheCardWhereUpdatesBind) {
 TEST(Search, TakesMicroBatchesVerticallyWhereCopiesBind) {
   const ModelTable model = bert(1024, 24);
   PlanRequest request =
-      on_gpu(even_machine({.copy_bytes_per_s = 4e9, .adamw_params_per_s = 50e9}), 40 * kGiB);
+      on_gpu(even_machine({.copy_bytes_per_s = 4e9, .update_params_per_s = 50e9}), 40 * kGiB);
   request.placement = Place::host;
   request.micro_batch_size = 8;
   const Plan plan = make_plan(model, request);

@@ -34,7 +34,7 @@ StoredStates one_block() {
                                      .n_elements = kElements,
                                      .n_trained_elements = kElements}}};
   states.master =
-      states.adam = {{.tensor = "weight", .n_bytes = 4 * kElements, .block = 1, .offset = 0}};
+      states.states = {{.tensor = "weight", .n_bytes = 4 * kElements, .block = 1, .offset = 0}};
   return states;
 }
 
@@ -60,7 +60,7 @@ class PinsTest : public test::DiskTest {
     std::vector<StorePage> slot(static_cast<size_t>(state_slot_bytes(shape_) / kStorePage_bytes));
     for (int piece = 0; piece < shape_.n_state_pieces(1); ++piece) {
       const StateRecord record = state_record(shape_, 1, piece);
-      for (const ByteRange& part : {record.weights, record.adam_m, record.adam_v})
+      for (const ByteRange& part : {record.weights, record.states[0], record.states[1]})
         for (int64_t i = 0; i < record.n_elements; ++i) {
           const auto value = static_cast<float>(record.begin + i + step);
           std::memcpy(bytes_of(slot).data() + part.offset + 4 * i, &value, 4);
@@ -104,10 +104,11 @@ TEST_F(PinsTest, AGenerationIsReadBesideTheRun) {
   step(3);
   step(4);
   std::vector<float> values(kElements - 100);
-  for (const Segment segment : {Segment::master, Segment::adam_m, Segment::adam_v}) {
+  for (const Segment segment : {Segment::master, Segment::state_0, Segment::state_1}) {
     pinned.reader().read(1, segment, 4 * 100, std::as_writable_bytes(std::span(values)));
     for (size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(values[i], static_cast<float>(i) + 101) << name_of(segment) << " " << i;
+      ASSERT_EQ(values[i], static_cast<float>(i) + 101)
+          << name_of(segment, simd::Optim::adamw) << " " << i;
   }
   pinned.check();
   extents_->unpin("checkpoint-1");

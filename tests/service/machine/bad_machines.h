@@ -33,7 +33,7 @@ inline MachineProfile measured_profile() {
                  .pcie_generation = 3,
                  .pcie_width = 16,
                  .copies = {{kMiB, 6e9, 6e9, 5e9, 5e9}, {64 * kMiB, 12e9, 12e9, 11e9, 11e9}}};
-  profile.host = {.adamw = {{8, 1.3e9}}, .memory_bytes_per_s = 36e9, .dram_bytes_per_s = 40e9};
+  profile.host = {.updates = {{8, 1.3e9}}, .memory_bytes_per_s = 36e9, .dram_bytes_per_s = 40e9};
   profile.disk = {.write_bytes_per_s = 1e9, .read_bytes_per_s = 2e9};
   return profile;
 }

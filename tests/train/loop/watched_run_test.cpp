@@ -128,8 +128,7 @@ TEST_F(WatchedTraining, MakesThePlanThatWasAnswered) {
     EXPECT_EQ(planned.at("micro_batch_size"), answer.plan->micro_batch_size);
     auto rows = nlohmann::ordered_json::array();
     for (const PlanRow& row : rows_of(*answer.plan, answer.request.has_gpu))
-      rows.push_back(
-          {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+      rows.push_back({{"tag", row.name}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
     EXPECT_EQ(planned.at("rows"), rows);
   }
 }

@@ -1,8 +1,9 @@
-// AdamW on a GPU, over every choice of states and master. States in blocks: a warp takes a block.
+// Updates on a GPU, over every rule and every choice of states and master. States in blocks: a warp
+// takes a block.
 
-#include "simd/adamw/reduced_states.h"
 #include "simd/cuda/cuda_kernels.h"
 #include "simd/cuda/cuda_packs.h"
+#include "simd/update/rules.h"
 
 namespace ferry::simd::cuda {
 namespace {
@@ -64,7 +65,7 @@ struct Arrays<Grad, Split> {
 };
 
 template <class Grad, class Weight>
-Arrays<Grad, Weight> arrays_of(const AdamwArgs& args) {
+Arrays<Grad, Weight> arrays_of(const UpdateArgs& args) {
   const auto* grad = static_cast<const Grad*>(args.grad);
   if constexpr (is_split<Weight>)
     return {static_cast<uint16_t*>(args.master), grad, static_cast<uint16_t*>(args.weights)};
@@ -85,37 +86,49 @@ struct Noise {
 };
 
 /** State: float or Bfloat. */
-template <class Grad, class Weight, class State>
-struct AdamwOp {
+template <class Rule, class State, class Grad, class Weight>
+struct UpdateOp {
+  static constexpr int kStates = Rule::kStates;
   Arrays<Grad, Weight> arrays;
-  State *m, *v;
-  AdamwStep step;
+  State* states[kStateRoom<Rule>];
+  UpdateStep step;
   Noise noise;
 
   template <int kPack>
   __device__ void run(int64_t i) const {
-    const auto factors = adamw_factors<ScalarMath>(step);
+    const Factors<ScalarMath> factors(step);
     auto p_pack = arrays.template load<kPack>(i);
-    auto m_pack = load_pack<kPack>(m + i), v_pack = load_pack<kPack>(v + i);
+    Pack<State, kPack> packs[kStateRoom<Rule>];
+#pragma unroll
+    for (int s = 0; s < kStates; ++s)
+      packs[s] = load_pack<kPack>(states[s] + i);
     const auto g_pack = load_pack<kPack>(arrays.grad + i);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
-      float new_m = to_float(m_pack.x[k]), new_v = to_float(v_pack.x[k]), root;
-      adamw_element<ScalarMath>(p_pack.x[k], new_m, new_v, root, to_float(g_pack.x[k]), factors);
-      if constexpr (sizeof(State) == sizeof(float)) {
-        m_pack.x[k] = new_m;
-        v_pack.x[k] = new_v;
-      } else {
-        const uint32_t word = noise.at(i + k);
-        m_pack.x[k].bits = static_cast<uint16_t>(
-            stochastic_bf16(bits_of(new_m), noise_for_m<ScalarMath, 16>(word)) >> 16);
-        v_pack.x[k].bits = static_cast<uint16_t>(
-            stochastic_bf16(bits_of(new_v), noise_for_v<ScalarMath, 16>(word)) >> 16);
+      float now[kStateRoom<Rule>] = {};
+#pragma unroll
+      for (int s = 0; s < kStates; ++s)
+        now[s] = to_float(packs[s].x[k]);
+      update_element<Rule, ScalarMath>(p_pack.x[k], now, to_float(g_pack.x[k]), factors);
+#pragma unroll
+      for (int s = 0; s < kStates; ++s) {
+        if constexpr (sizeof(State) == sizeof(float))
+          packs[s].x[k] = now[s];
+        else
+          packs[s].x[k].bits = static_cast<uint16_t>(
+              bf16_state<ScalarMath>(bits_of(now[s]), noise.at(i + k), s) >> 16);
       }
     }
     arrays.template store<kPack>(i, p_pack);
-    store_pack<kPack>(m + i, m_pack);
-    store_pack<kPack>(v + i, v_pack);
+#pragma unroll
+    for (int s = 0; s < kStates; ++s)
+      store_pack<kPack>(states[s] + i, packs[s]);
+  }
+  bool fits() const {
+    bool all_fit = arrays.fits();
+    for (int s = 0; s < kStates; ++s)
+      all_fit = all_fit && fits_packs(states[s]);
+    return all_fit;
   }
 };
 
@@ -130,11 +143,11 @@ __device__ uint32_t warp_largest(uint32_t x) {
 }
 
 template <class Grad, class Weight>
-struct AdamwBlocks {
+struct UpdateBlocks {
   Arrays<Grad, Weight> arrays;
   uint8_t *m, *v, *m_exponents, *v_exponents;
   int64_t n;
-  AdamwStep step;
+  UpdateStep step;
   Noise noise;
 
   /** One block by one warp: turn t of a lane is the pack of kPack elements (t * 32 + lane) * kPack
@@ -142,7 +155,7 @@ struct AdamwBlocks {
   template <int kPack>
   __device__ void run(int64_t block, int lane) const {
     constexpr int kTurns = kLaneElements / kPack;
-    const auto factors = adamw_factors<ScalarMath>(step);
+    const Factors<ScalarMath> factors(step);
     uint32_t base_m = block_base(m_exponents[block]), base_r = block_base(v_exponents[block]);
     uint32_t largest_m = 0, largest_r = 0;
     uint32_t new_m[kLaneElements], new_root[kLaneElements];  // rounded
@@ -158,13 +171,12 @@ struct AdamwBlocks {
         uint32_t &m_kept = new_m[t * kPack + k], &root_kept = new_root[t * kPack + k];
         const uint32_t code_m = static_cast<uint32_t>(static_cast<int8_t>(m_pack.x[k]));
         const uint32_t code_r = r_pack.x[k];
-        float m_now = float_of(decode_m<ScalarMath>(code_m, base_m) << 16);
-        float root = float_of(decode_root<ScalarMath>(code_r, base_r) << 16);
-        float v_now = ScalarMath::mul(root, root);
-        adamw_element<ScalarMath>(p_pack.x[k], m_now, v_now, root, to_float(g_pack.x[k]), factors);
+        float now[2] = {float_of(decode_m<ScalarMath>(code_m, base_m) << 16),
+                        float_of(decode_root<ScalarMath>(code_r, base_r) << 16)};
+        update_element<AdamwRoots, ScalarMath>(p_pack.x[k], now, to_float(g_pack.x[k]), factors);
         const uint32_t word = noise.in_block_at(i + k);
-        m_kept = (bits_of(m_now) + block_noise_for_m<ScalarMath>(word)) >> 16;
-        root_kept = (bits_of(root) + block_noise_for_root<ScalarMath>(word)) >> 16;
+        m_kept = (bits_of(now[0]) + block_noise_for_m<ScalarMath>(word)) >> 16;
+        root_kept = (bits_of(now[1]) + block_noise_for_root<ScalarMath>(word)) >> 16;
         largest_m = ScalarMath::max(largest_m, magnitude<ScalarMath>(m_kept));
         largest_r = ScalarMath::max(largest_r, root_kept);
       }
@@ -222,54 +234,55 @@ void launch_blocks(const Blocks& blocks, bool packs, void* stream) {
     over_blocks<true><<<grid, kBlockThreads, 0, queue>>>(blocks, n_blocks);
   else
     over_blocks<false><<<grid, kBlockThreads, 0, queue>>>(blocks, n_blocks);
-  check(cudaGetLastError(), "adamw");
+  check(cudaGetLastError(), "update");
 }
 
-template <class Grad, class Weight, class State>
-void run_elements(const AdamwArgs& args, void* stream) {
-  const AdamwOp<Grad, Weight, State> op{arrays_of<Grad, Weight>(args),
-                                        static_cast<State*>(args.m),
-                                        static_cast<State*>(args.v),
-                                        args.step,
-                                        {args.first_element, args.noise_key}};
-  launch(op, args.n, op.arrays.fits() && fits_packs(op.m) && fits_packs(op.v), stream, "adamw");
+template <class Rule, class State, class Grad, class Weight>
+void run_elements(const UpdateArgs& args, void* stream) {
+  UpdateOp<Rule, State, Grad, Weight> op{
+      arrays_of<Grad, Weight>(args), {}, args.step, {args.first_element, args.noise_key}};
+  for (int s = 0; s < Rule::kStates; ++s)
+    op.states[s] = static_cast<State*>(args.states[s].values);
+  launch(op, args.n, op.fits(), stream, "update");
 }
 
 template <class Grad, class Weight>
-void run_blocks(const AdamwArgs& args, void* stream) {
-  const AdamwBlocks<Grad, Weight> blocks{arrays_of<Grad, Weight>(args),
-                                         static_cast<uint8_t*>(args.m),
-                                         static_cast<uint8_t*>(args.v),
-                                         args.m_exponents,
-                                         args.v_exponents,
-                                         args.n,
-                                         args.step,
-                                         {args.first_element, args.noise_key}};
+void run_blocks(const UpdateArgs& args, void* stream) {
+  const StateArray &m = args.states[0], &v = args.states[1];
+  const UpdateBlocks<Grad, Weight> blocks{arrays_of<Grad, Weight>(args),
+                                          static_cast<uint8_t*>(m.values),
+                                          static_cast<uint8_t*>(v.values),
+                                          m.exponents,
+                                          v.exponents,
+                                          args.n,
+                                          args.step,
+                                          {args.first_element, args.noise_key}};
   launch_blocks(blocks, blocks.arrays.fits() && fits_packs(blocks.m) && fits_packs(blocks.v),
                 stream);
 }
 
+template <class Rule, class State, class Grad, class Weight>
+void run(const UpdateArgs& args, void* stream) {
+  if constexpr (is_block8<State>)
+    run_blocks<Grad, Weight>(args, stream);
+  else
+    run_elements<Rule, State, Grad, Weight>(args, stream);
+}
+
 }  // namespace
 
-void adamw(const AdamwArgs& args, void* stream) {
+void update(const UpdateArgs& args, void* stream) {
   simd::check(args);
-  with_type(args.grad_type, "adamw gradients", [&]<class Grad>(Grad*) {
-    const auto run = [&]<class Weight>(Weight*) {
-      switch (args.states) {
-        case StateType::fp32:
-          return run_elements<Grad, Weight, float>(args, stream);
-        case StateType::bf16:
-          return run_elements<Grad, Weight, Bfloat>(args, stream);
-        case StateType::block8:
-          return run_blocks<Grad, Weight>(args, stream);
-      }
-    };
-    if (args.split_master)
-      run(static_cast<Split*>(nullptr));
-    else if (args.weights == nullptr || args.weights == args.master)
-      run(static_cast<NoWeights*>(nullptr));
-    else
-      with_type(args.weights_type, "adamw weights", run);
+  with_rule(args.optim, [&]<class Rule, class State>(Rule*, State*) {
+    with_type(args.grad_type, "gradients", [&]<class Grad>(Grad*) {
+      if (args.split_master)
+        run<Rule, State, Grad, Split>(args, stream);
+      else if (args.weights == nullptr || args.weights == args.master)
+        run<Rule, State, Grad, NoWeights>(args, stream);
+      else
+        with_type(args.weights_type, "weights",
+                  [&]<class Weight>(Weight*) { run<Rule, State, Grad, Weight>(args, stream); });
+    });
   });
 }
 

@@ -1,21 +1,21 @@
 #pragma once
-// Private to simd/: AdamW on vectors, over every choice of states and master. Included by
-// kernels_impl.h, under its rules.
+// Private to simd/: updates on vectors, over every rule and every choice of states and master.
+// Included by kernels_impl.h, under its rules.
 
 #include <type_traits>
 
-#include "simd/adamw/adamw_loops.h"
-#include "simd/adamw/pairs.h"
 #include "simd/lanes.h"
+#include "simd/update/pairs.h"
+#include "simd/update/update_loops.h"
 
 namespace ferry::simd {
 
-/** How far ahead of the loop AdamW asks for its inputs. */
+/** How far ahead of the loop an update asks for its inputs. */
 inline constexpr int64_t kPrefetch_bytes = 1024;
 inline constexpr int64_t kLine_bytes = 64;
 
 template <class Arch>
-struct AdamwFor {
+struct UpdateFor {
   using L = Lanes<Arch>;
   using Value = typename L::Value;
   using Words = typename L::Words;
@@ -49,7 +49,7 @@ struct AdamwFor {
     uint16_t *high, *low;  // of a split master
     Weight* weights;
 
-    explicit FERRY_INLINE Arrays(const AdamwArgs& args)
+    explicit FERRY_INLINE Arrays(const UpdateArgs& args)
         : grad(static_cast<const Grad*>(args.grad)),
           master(static_cast<float*>(args.master)),
           high(static_cast<uint16_t*>(args.weights)),
@@ -87,57 +87,66 @@ struct AdamwFor {
     }
   };
 
-  /** Two vectors of new values, NaNs as the contract wants them. */
-  static FERRY_INLINE void update(Value (&p)[2],
-                                  Value (&m)[2],
-                                  Value (&v)[2],
-                                  Value (&root)[2],
-                                  const Value (&g)[2],
-                                  const AdamwFactors<L>& factors) {
-    for (int k = 0; k < 2; ++k)
-      adamw_arithmetic<L>(p[k], m[k], v[k], root[k], g[k], factors);
+  /** Two vectors of new values, NaNs as the contract wants them. `states` of one value each. */
+  template <class Rule, int n>
+  static FERRY_INLINE void update_pair(Value (&p)[2],
+                                       Value (&states)[n][2],
+                                       const Value (&g)[2],
+                                       const Factors<L>& factors) {
+    Value now[2][n];
+    for (int k = 0; k < 2; ++k) {
+      for (int s = 0; s < n; ++s)
+        now[k][s] = states[s][k];
+      Rule::template apply<L>(p[k], now[k], L::mul(g[k], factors.grad_multiplier), factors);
+    }
     if (L::any_nan(p[0], p[1])) {
       for (int k = 0; k < 2; ++k)
-        adamw_canonical<L>(p[k], m[k], v[k], root[k]);
+        make_canonical<L>(p[k], now[k]);
     }
+    for (int k = 0; k < 2; ++k)
+      for (int s = 0; s < n; ++s)
+        states[s][k] = now[k][s];
   }
 
   /** Whole turns from `i` on; returns where it stopped. State: float or Bfloat. */
-  template <class Grad, class Weight, class State, bool kStream>
-  static FERRY_INLINE int64_t turns(const AdamwArgs& args, int64_t i) {
+  template <class Rule, class State, class Grad, class Weight, bool kStream>
+  static FERRY_INLINE int64_t turns(const UpdateArgs& args, int64_t i) {
     using P = Pairs<Arch, kOrder<State>>;
+    constexpr int kStates = Rule::kStates;
     const Arrays<Grad, Weight, P, kStream> arrays(args);
-    auto *states_m = static_cast<State*>(args.m), *states_v = static_cast<State*>(args.v);
-    const auto factors = adamw_factors<L>(args.step);
+    State* all_states[kStateRoom<Rule>];
+    for (int s = 0; s < kStates; ++s)
+      all_states[s] = static_cast<State*>(args.states[s].values);
+    const Factors<L> factors(args.step);
     Words counters[2];
     for (int k = 0; k < 2; ++k)
       counters[k] = Words(noise_counter(args.first_element + i, args.noise_key)) +
                     P::offsets(k) * Words(kNoiseStride);
     for (; i + kTurn <= args.n; i += kTurn) {
       arrays.prefetch(i);
-      prefetch_turn(states_m + i);
-      prefetch_turn(states_v + i);
+      for (int s = 0; s < kStates; ++s)
+        prefetch_turn(all_states[s] + i);
       for (int64_t j = i; j < i + kTurn; j += kPair) {
-        Value p[2], m[2], v[2], root[2], g[2];
+        Value p[2], g[2], states[kStateRoom<Rule>][2];
         arrays.load(j, p);
-        P::load(states_m + j, m);
-        P::load(states_v + j, v);
+        for (int s = 0; s < kStates; ++s)
+          P::load(all_states[s] + j, states[s]);
         P::load(arrays.grad + j, g);
-        update(p, m, v, root, g, factors);
+        update_pair<Rule>(p, states, g, factors);
         arrays.store(j, p);
         if constexpr (std::is_same_v<State, float>) {
-          P::store(states_m + j, m);
-          P::store(states_v + j, v);
+          for (int s = 0; s < kStates; ++s)
+            P::store(all_states[s] + j, states[s]);
         } else {
-          Words new_m[2], new_v[2];
+          Words rounded[kStateRoom<Rule>][2];
           for (int k = 0; k < 2; ++k) {
             const Words word = noise_word<L>(counters[k]);
             counters[k] = counters[k] + Words(static_cast<uint32_t>(kPair) * kNoiseStride);
-            new_m[k] = stochastic_bf16(L::bits(m[k]), noise_for_m<L, 16>(word));
-            new_v[k] = stochastic_bf16(L::bits(v[k]), noise_for_v<L, 16>(word));
+            for (int s = 0; s < kStates; ++s)
+              rounded[s][k] = bf16_state<L>(L::bits(states[s][k]), word, s);
           }
-          L::store_halves(&states_m[j].bits, P::upper_halves(new_m[0], new_m[1]));
-          L::store_halves(&states_v[j].bits, P::upper_halves(new_v[0], new_v[1]));
+          for (int s = 0; s < kStates; ++s)
+            L::store_halves(&all_states[s][j].bits, P::upper_halves(rounded[s][0], rounded[s][1]));
         }
       }
     }
@@ -154,9 +163,9 @@ struct AdamwFor {
   static constexpr int64_t kBlockTurn = 2 * kPair;
   struct Bases {
     Halves m, root;
-    FERRY_INLINE Bases(const AdamwArgs& args, int64_t i)
-        : m(L::half(block_base(args.m_exponents[i / kStateBlock]))),
-          root(L::half(block_base(args.v_exponents[i / kStateBlock]))) {}
+    FERRY_INLINE Bases(const UpdateArgs& args, int64_t i)
+        : m(L::half(block_base(args.states[0].exponents[i / kStateBlock]))),
+          root(L::half(block_base(args.states[1].exponents[i / kStateBlock]))) {}
   };
 
   /** The noise added to a block's states before they are rounded, in the order of the pairs. */
@@ -184,15 +193,15 @@ struct AdamwFor {
 
   /** The codes of a turn, from element i of the arrays and j of its block on. */
   static FERRY_INLINE void encode_turn(
-      const AdamwArgs& args, int64_t i, const Rounded& rounded, int64_t j, const Bases& bases) {
+      const UpdateArgs& args, int64_t i, const Rounded& rounded, int64_t j, const Bases& bases) {
     const auto at = [&](const uint16_t* halves, int64_t k) {
       return L::load_halves(halves + j + k * kPair);
     };
-    L::store_signed_bytes(static_cast<uint8_t*>(args.m) + i,
+    L::store_signed_bytes(static_cast<uint8_t*>(args.states[0].values) + i,
                           encode_magnitude<L>(at(rounded.magnitude_m, 0), bases.m),
                           encode_magnitude<L>(at(rounded.magnitude_m, 1), bases.m),
                           at(rounded.m, 0), at(rounded.m, 1));
-    L::store_bytes(static_cast<uint8_t*>(args.v) + i,
+    L::store_bytes(static_cast<uint8_t*>(args.states[1].values) + i,
                    encode_root<L>(at(rounded.root, 0), bases.root),
                    encode_root<L>(at(rounded.root, 1), bases.root));
   }
@@ -200,14 +209,15 @@ struct AdamwFor {
   /** Updates the block from `i` on but for its codes, which `now` is to become; meanwhile encodes
    * `before`, the block before, if there is one. */
   template <class Arrays>
-  static FERRY_INLINE void update_block(const AdamwArgs& args,
+  static FERRY_INLINE void update_block(const UpdateArgs& args,
                                         const Arrays& arrays,
-                                        const AdamwFactors<L>& factors,
+                                        const Factors<L>& factors,
                                         const BlockNoise& noise,
                                         int64_t i,
                                         Rounded& now,
                                         const Rounded* before) {
-    const auto *codes_m = static_cast<uint8_t*>(args.m), *codes_r = static_cast<uint8_t*>(args.v);
+    const auto* codes_m = static_cast<uint8_t*>(args.states[0].values);
+    const auto* codes_r = static_cast<uint8_t*>(args.states[1].values);
     const int64_t i_before = before != nullptr ? i - kStateBlock : i;
     const Bases bases(args, i), bases_before(args, i_before);
     Halves largest_m = L::half(0), largest_r = L::half(0);
@@ -216,19 +226,17 @@ struct AdamwFor {
       prefetch_turn<kBlockTurn>(codes_m + i + turn);
       prefetch_turn<kBlockTurn>(codes_r + i + turn);
       for (int64_t j = turn; j < turn + kBlockTurn; j += kPair) {
-        Value p[2], m[2], v[2], root[2], g[2];
+        Value p[2], g[2], states[2][2];  // m, r
         arrays.load(i + j, p);
-        P8::widen(decode_m<L>(L::load_signed_halves(codes_m + i + j), bases.m), m);
-        P8::widen(decode_root<L>(L::load_halves(codes_r + i + j), bases.root), root);
-        for (int k = 0; k < 2; ++k)
-          v[k] = L::mul(root[k], root[k]);
+        P8::widen(decode_m<L>(L::load_signed_halves(codes_m + i + j), bases.m), states[0]);
+        P8::widen(decode_root<L>(L::load_halves(codes_r + i + j), bases.root), states[1]);
         P8::load(arrays.grad + i + j, g);
-        update(p, m, v, root, g, factors);
+        update_pair<AdamwRoots>(p, states, g, factors);
         arrays.store(i + j, p);
         Words new_m[2], new_r[2];
         for (int k = 0; k < 2; ++k) {
-          new_m[k] = L::bits(m[k]) + Words::load_aligned(noise.m + j + k * kWidth);
-          new_r[k] = L::bits(root[k]) + Words::load_aligned(noise.root + j + k * kWidth);
+          new_m[k] = L::bits(states[0][k]) + Words::load_aligned(noise.m + j + k * kWidth);
+          new_r[k] = L::bits(states[1][k]) + Words::load_aligned(noise.root + j + k * kWidth);
         }
         const Halves halves_m = P8::upper_halves(new_m[0], new_m[1]);
         const Halves halves_r = P8::upper_halves(new_r[0], new_r[1]);
@@ -241,17 +249,17 @@ struct AdamwFor {
       }
       if (before != nullptr) encode_turn(args, i_before + turn, *before, turn, bases_before);
     }
-    args.m_exponents[i / kStateBlock] =
+    args.states[0].exponents[i / kStateBlock] =
         static_cast<uint8_t>(block_exponent_m(L::largest(largest_m)));
-    args.v_exponents[i / kStateBlock] =
+    args.states[1].exponents[i / kStateBlock] =
         static_cast<uint8_t>(block_exponent_root(L::largest(largest_r)));
   }
 
   /** Whole blocks of block8 states from `i` on; returns where it stopped. */
   template <class Grad, class Weight, bool kStream>
-  static FERRY_INLINE int64_t blocks(const AdamwArgs& args, int64_t i) {
+  static FERRY_INLINE int64_t blocks(const UpdateArgs& args, int64_t i) {
     const Arrays<Grad, Weight, P8, kStream> arrays(args);
-    const auto factors = adamw_factors<L>(args.step);
+    const Factors<L> factors(args.step);
     // A block's encoding must wait for its largest values. It is done between the turns of the next
     // block, whose divisions and roots leave room for it.
     Rounded rounded[2];
@@ -273,7 +281,7 @@ struct AdamwFor {
   }
 
   template <class Grad, class Weight>
-  static void blocks_typed(const AdamwArgs& args) {
+  static void blocks_typed(const UpdateArgs& args) {
     int64_t i = 0;
     // A tensor's start lies on a line, and every block after it.
     if constexpr (has_own_weights<Weight>) {
@@ -283,39 +291,34 @@ struct AdamwFor {
       }
     }
     if (i == 0) i = blocks<Grad, Weight, false>(args, i);
-    adamw_block_loop<Grad, Weight>(args, i, args.n);
+    update_block_loop<Grad, Weight>(args, i, args.n);
   }
 
-  template <class Grad, class Weight, class State>
-  static void turns_typed(const AdamwArgs& args) {
+  template <class Rule, class State, class Grad, class Weight>
+  static void turns_typed(const UpdateArgs& args) {
     int64_t i = 0;
     if constexpr (!has_own_weights<Weight>) {
-      i = turns<Grad, Weight, State, false>(args, i);
+      i = turns<Rule, State, Grad, Weight, false>(args, i);
     } else {
       // Streaming needs the weights on a line: up to there one by one (never, for a tensor's
       // start).
       i = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(args.weights) % kLine_bytes /
                                sizeof(Weight));
       i = i < args.n ? i : args.n;
-      adamw_loop<Grad, Weight, State>(args, 0, i);
-      i = turns<Grad, Weight, State, true>(args, i);
+      update_loop<Rule, State, Grad, Weight>(args, 0, i);
+      i = turns<Rule, State, Grad, Weight, true>(args, i);
       _mm_sfence();  // the caller's next lock or flag must not overtake the streamed lines
     }
-    adamw_loop<Grad, Weight, State>(args, i, args.n);
+    update_loop<Rule, State, Grad, Weight>(args, i, args.n);
   }
 
-  static void adamw(const AdamwArgs& args) {
-    with_element_type(args.grad_type, [&]<class Grad>(Grad*) {
-      with_weight_type(args, [&]<class Weight>(Weight*) {
-        switch (args.states) {
-          case StateType::fp32:
-            return turns_typed<Grad, Weight, float>(args);
-          case StateType::bf16:
-            return turns_typed<Grad, Weight, Bfloat>(args);
-          case StateType::block8:
-            return blocks_typed<Grad, Weight>(args);
-        }
-      });
+  static void update(const UpdateArgs& args) {
+    with_update_types(args, [&]<class Rule, class State, class Grad, class Weight>(Rule*, State*,
+                                                                                   Grad*, Weight*) {
+      if constexpr (is_block8<State>)
+        blocks_typed<Grad, Weight>(args);
+      else
+        turns_typed<Rule, State, Grad, Weight>(args);
     });
   }
 };

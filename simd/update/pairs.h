@@ -1,10 +1,10 @@
 #pragma once
-// Private to simd/: arrays of any type as pairs of float vectors, which the vector kernels of AdamW
-// go by, since the 16-bit halves of a pair fill a vector. Included by kernels_impl.h, under its
-// rules.
+// Private to simd/: arrays of any type as pairs of float vectors, which the vector kernels of
+// updates go by, since the 16-bit halves of a pair fill a vector. Included by kernels_impl.h, under
+// its rules.
 
-#include "simd/adamw/reduced_states.h"
 #include "simd/lanes.h"
+#include "simd/update/reduced_states.h"
 
 namespace ferry::simd {
 

@@ -1,8 +1,8 @@
 #pragma once
-// Private to simd/: the bits of reduced Adam states and of the split master, written once for one
+// Private to simd/: the bits of reduced states and of the split master, written once for one
 // element, a vector of them and a GPU thread. Words are 32-bit integers, one a lane; Halves are of
 // 16 bits (in the lower half of a scalar's 32), two a lane. Math names the few operations that
-// xsimd has no operator for. kernels.h says what the formats promise.
+// xsimd has no operator for. adamw.h says what the formats promise.
 
 #include "simd/elementwise.h"
 
@@ -48,6 +48,11 @@ FERRY_INLINE Words noise_for_v(Words word) {
 template <class Words>
 FERRY_INLINE Words stochastic_bf16(Words bits, Words random16) {
   return bits + random16;
+}
+/** State s of an element with this random word, to be cut to bf16. */
+template <class Math, class Words>
+FERRY_INLINE Words bf16_state(Words bits, Words word, int s) {
+  return stochastic_bf16(bits, s == 0 ? noise_for_m<Math, 16>(word) : noise_for_v<Math, 16>(word));
 }
 /** bf16 from both halves of an fp32, nearest even; of no NaN but the canonical one. Half a unit,
  * less one where the upper half is even, is added to the lower half and carries: the first bit of

@@ -1,4 +1,4 @@
-#include "src/measure/kernels/adamw.h"
+#include "src/measure/kernels/update.h"
 
 #include <fmt/format.h>
 
@@ -32,17 +32,17 @@ std::byte* take_segment(Arena& arena, int64_t n_bytes) {
 }
 
 /** The segments of one block, filled with numbers that stay normal. */
-simd::AdamwArgs make_segments(Bench& bench) {
-  bench.adamw.reset();
-  const int64_t n = params_in(bench.adamw);
+simd::UpdateArgs make_segments(Bench& bench) {
+  bench.update_arena.reset();
+  const int64_t n = params_in(bench.update_arena);
   if (n < kParams_min)
-    throw Error(Fault::does_not_fit, "measure.adamw",
+    throw Error(Fault::does_not_fit, "measure.update",
                 fmt::format("{} of host memory are too little to measure AdamW in",
-                            format_bytes(std::max<int64_t>(0, bench.adamw.n_bytes()))),
+                            format_bytes(std::max<int64_t>(0, bench.update_arena.n_bytes()))),
                 "end other programs, or raise the memory limit");
   const auto segment = [&](int64_t element_bytes) {
-    std::byte* const at = take_segment(bench.adamw, n * element_bytes);
-    if (bench.is_adamw_filled) return at;
+    std::byte* const at = take_segment(bench.update_arena, n * element_bytes);
+    if (bench.is_update_filled) return at;
     const int64_t n_tasks = n / simd::kTask_elements;
     bench.pool().parallel_for(n_tasks, [&](int64_t i) {  // 0x3c3c... is 0.0115 in every type
       std::memset(at + i * simd::kTask_elements * element_bytes, 0x3c,
@@ -50,8 +50,8 @@ simd::AdamwArgs make_segments(Bench& bench) {
     });
     return at;
   };
-  const simd::AdamwArgs args = adamw_args(n, segment);
-  bench.is_adamw_filled = true;
+  const simd::UpdateArgs args = update_args(n, segment);
+  bench.is_update_filled = true;
   return args;
 }
 
@@ -64,19 +64,22 @@ std::vector<int> thread_counts(int most) {
 }
 
 /** Parameters per second. */
-double rate_of(const simd::AdamwArgs& args, CpuMath& math, const Bound& bound) {
+double rate_of(const simd::UpdateArgs& args, CpuMath& math, const Bound& bound) {
   const auto run = [&](int n) {
     const auto start = Clock::now();
     for (int i = 0; i < n; ++i)
-      math.adamw({&args, 1});
+      math.update({&args, 1});
     return seconds_since(start);
   };
   return rounded(static_cast<double>(args.n) / sample(bound, run));
 }
 
 /** Copies both ways run all the while. */
-void measure_beside_copies(
-    Bench& bench, const simd::AdamwArgs& args, CpuMath& math, const Bound& bound, AdamwRate& rate) {
+void measure_beside_copies(Bench& bench,
+                           const simd::UpdateArgs& args,
+                           CpuMath& math,
+                           const Bound& bound,
+                           UpdateRate& rate) {
   CopyTraffic traffic(bench, {.piece_bytes = std::min(32 * kMiB, bench.from_host.n_bytes())});
   const auto start = Clock::now();
   rate.beside_copies = rate_of(args, math, bound);
@@ -98,31 +101,31 @@ void modify(uint32_t* const (&arrays)[3], int64_t begin, int64_t n, uint32_t cha
 
 }  // namespace
 
-int64_t adamw_bytes_most() {
+int64_t update_bytes_most() {
   return kParams_max * kStored_bytes + 5 * kStagger_bytes;
 }
 
-void touch_adamw_segments(WorkerPool& pool, Arena arena) {
+void touch_update_segments(WorkerPool& pool, Arena arena) {
   const int64_t n = params_in(arena);
   if (n < kParams_min) return;
-  adamw_args(n, [&](int64_t element_bytes) {
+  update_args(n, [&](int64_t element_bytes) {
     std::byte* const at = take_segment(arena, n * element_bytes);
     touch_first(pool, at, n * element_bytes);
     return at;
   });
 }
 
-std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all_threads) {
-  const simd::AdamwArgs args = make_segments(bench);
+std::vector<UpdateRate> measure_updates(Bench& bench, double seconds, bool only_all_threads) {
+  const simd::UpdateArgs args = make_segments(bench);
   const std::vector<int> counts =
       only_all_threads ? std::vector<int>{bench.n_threads()} : thread_counts(bench.n_threads());
   const bool has_copies = bench.is_cuda() && bench.from_host.n_bytes() > 0;
   const Bound bound = {.seconds = seconds / static_cast<double>(counts.size()) / (has_copies + 1)};
-  std::vector<AdamwRate> rates;
+  std::vector<UpdateRate> rates;
   for (const int n_threads : counts) {
     const auto pool = make_tbb_pool(n_threads);
     CpuMath math(*pool);
-    AdamwRate rate{.n_threads = n_threads, .alone = rate_of(args, math, bound)};
+    UpdateRate rate{.n_threads = n_threads, .alone = rate_of(args, math, bound)};
     if (has_copies) measure_beside_copies(bench, args, math, bound, rate);
     rates.push_back(rate);
   }
@@ -130,9 +133,10 @@ std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all
 }
 
 double measure_dram(Bench& bench, double seconds) {
-  const simd::AdamwArgs args = make_segments(bench);
+  const simd::UpdateArgs args = make_segments(bench);
   uint32_t* const states[] = {static_cast<uint32_t*>(static_cast<void*>(args.master)),
-                              static_cast<uint32_t*>(args.m), static_cast<uint32_t*>(args.v)};
+                              static_cast<uint32_t*>(args.states[0].values),
+                              static_cast<uint32_t*>(args.states[1].values)};
   const uint32_t nothing = static_cast<uint32_t>(args.n < 0);  // the compiler does not know it
   const auto run = [&](int n) {
     const auto start = Clock::now();
