@@ -109,6 +109,10 @@ struct ScalarMath {
   static FERRY_INLINE uint32_t where_any(uint32_t x, uint32_t mask, uint32_t y) {
     return (x & mask) != 0 ? y : 0;
   }
+  /** 1 or -1; zeros and NaNs stay. */
+  static FERRY_INLINE float sign(float x) {
+    return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
+  }
   static FERRY_INLINE bool any_nan(float x) {
     return x != x;
   }

@@ -65,6 +65,12 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   static FERRY_INLINE bool any_nan(Value x, Value y) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q)) != 0;
   }
+  /** 1 or -1; zeros and NaNs stay. */
+  static FERRY_INLINE Value sign(Value x) {
+    const __m256 minus = _mm256_set1_ps(-0.0f);
+    const __m256 one = _mm256_or_ps(_mm256_and_ps(x, minus), _mm256_set1_ps(1.0f));
+    return _mm256_blendv_ps(x, one, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_OQ));
+  }
   static FERRY_INLINE Value canonical(Value x) {
     const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kCanonicalNan)));
     return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
@@ -254,6 +260,12 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   /** In either. */
   static FERRY_INLINE bool any_nan(Value x, Value y) {
     return _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q) != 0;
+  }
+  /** 1 or -1; zeros and NaNs stay. */
+  static FERRY_INLINE Value sign(Value x) {
+    const __m512 minus = _mm512_set1_ps(-0.0f);
+    const __m512 one = _mm512_or_ps(_mm512_and_ps(x, minus), _mm512_set1_ps(1.0f));
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_OQ), x, one);
   }
   static FERRY_INLINE Value canonical(Value x) {
     const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(kCanonicalNan)));

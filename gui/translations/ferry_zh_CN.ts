@@ -5340,10 +5340,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>Adam epsilon</translation>
     </message>
     <message>
-        <source>AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. Fewer bytes leave room for larger models, and are fewer to move; what they lose is rounded up or down at random, which adds some noise to the steps and no drift, but that v of adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself and the root of v by 1/16, and a parameter learns too slowly whose gradients are some 10,000 times smaller than its neighbours&apos;.</source>
-        <translation>采用解耦权重衰减的 AdamW，与 torch.optim.AdamW 的定义一致。adamw：状态为 fp32，每个参数 8 字节。adamw_bf16：4 字节；adamw_8bit：2 字节。字节越少，能容纳的模型越大，要搬运的数据也越少；损失的精度通过随机向上或向下舍入来处理，这会给每步带来一些噪声，但不会造成漂移，只是 adamw_8bit 的 v 会稳定在偏高约 2 % 处。使用 adamw_8bit 时，m 的误差小于自身的 1/8，v 的平方根误差小于 1/16；如果某个参数的梯度比相邻参数小约 10,000 倍，它会学得太慢。</translation>
-    </message>
-    <message>
         <source>Added to AdamW&apos;s denominator; larger damps steps of tensors with tiny gradients.</source>
         <translation>加到 AdamW 分母上的值；越大，对梯度极小的张量的更新抑制越强。</translation>
     </message>
@@ -5372,10 +5368,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>保留的检查点数</translation>
     </message>
     <message>
-        <source>Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 bytes a parameter of disk, 8 with optim = adamw_bf16, 6 with adamw_8bit.</source>
-        <translation>保留的检查点数；新的检查点写完后，旧的会被删除。每个检查点中每个参数占用 12 字节磁盘空间，optim = adamw_bf16 时为 8 字节，adamw_8bit 时为 6 字节。</translation>
-    </message>
-    <message>
         <source>Column (or JSON key) that holds the label, by name or by number from 0. Several, as in a,b,c, hold 0 or 1 each: multi-label, and each is a label.</source>
         <translation>存放标签的列（或 JSON 键），可用列名或从 0 开始的列号。若写多列，如 a,b,c，则每列为 0 或 1：即多标签，每列是一个标签。</translation>
     </message>
@@ -5402,14 +5394,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Data format</source>
         <translation>数据格式</translation>
-    </message>
-    <message>
-        <source>Decay of AdamW&apos;s mean of gradients; higher is smoother and turns later.</source>
-        <translation>AdamW 梯度均值的衰减；越高越平滑，转向越迟。</translation>
-    </message>
-    <message>
-        <source>Decay of AdamW&apos;s mean of squared gradients; lower reacts faster and is less steady.</source>
-        <translation>AdamW 梯度平方均值的衰减；越低反应越快，也越不稳定。</translation>
     </message>
     <message>
         <source>Decay steps</source>
@@ -5582,10 +5566,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>How often cosine_with_restarts falls from the whole learning rate; more falls leave each less time to settle.</source>
         <translation>cosine_with_restarts 从完整学习率下降的次数；次数越多，每次收敛的时间越短。</translation>
-    </message>
-    <message>
-        <source>How the fp32 weights that AdamW updates are kept. fp32: beside those the model computes with. split, with dtype = bf16: the model&apos;s weights are their upper halves, only the lower ones lie beside them; 2 bytes a parameter less, the same training but for weights that lie halfway between two of bf16, which round away from zero.</source>
-        <translation>AdamW 所更新的 fp32 权重如何保存。fp32：与模型计算所用的权重并存。split（需 dtype = bf16）：模型的权重就是其高半部分，旁边只存低半部分；每个参数少用 2 字节，训练过程相同，只有恰好位于两个 bf16 值正中间的权重例外，它们会向远离零的方向舍入。</translation>
     </message>
     <message>
         <source>How the learning rate goes on after warm-up. linear and cosine end at zero and suit fine-tuning; wsd stays and falls over the last lr_decay_steps, so a run can be made longer; inverse_sqrt and noam never end. As transformers (noam, exponential: BMTrain) defines them.</source>
@@ -5762,10 +5742,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Prompts of samples</source>
         <translation>采样提示</translation>
-    </message>
-    <message>
-        <source>Pull of the weights towards zero, per step and learning rate; biases and norms are left out. 0.01 is usual against overfitting.</source>
-        <translation>将权重拉向零的强度，按每步和学习率计；偏置和归一化参数除外。为防止过拟合，常用 0.01。</translation>
     </message>
     <message>
         <source>Put several short texts into a sample, up to max_length tokens (causal-lm, mlm). No text sees another. A step of as many samples then has more tokens, and of equal number.</source>
@@ -6354,6 +6330,30 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>zero</source>
         <translation>零</translation>
+    </message>
+    <message>
+        <source>Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 bytes a parameter of disk, 8 with optim = adamw_bf16 or lion, 6 with adamw_8bit.</source>
+        <translation>保留的检查点数；新的检查点写完后，旧的会被删除。每个检查点中每个参数占用 12 字节磁盘空间，optim = adamw_bf16 或 lion 时为 8 字节，adamw_8bit 时为 6 字节。</translation>
+    </message>
+    <message>
+        <source>Decay of AdamW&apos;s mean of gradients; higher is smoother and turns later. With optim = lion the share of the mean in the direction of a step.</source>
+        <translation>AdamW 梯度均值的衰减；越高越平滑，转向越迟。optim = lion 时是均值在每步方向中所占的比例。</translation>
+    </message>
+    <message>
+        <source>Decay of AdamW&apos;s mean of squared gradients; lower reacts faster and is less steady. With optim = lion the decay of the mean of gradients, 0.99 in its paper.</source>
+        <translation>AdamW 梯度平方均值的衰减；越低反应越快，也越不稳定。optim = lion 时是梯度均值的衰减，其论文中为 0.99。</translation>
+    </message>
+    <message>
+        <source>How the fp32 weights that the optimizer updates are kept. fp32: beside those the model computes with. split, with dtype = bf16: the model&apos;s weights are their upper halves, only the lower ones lie beside them; 2 bytes a parameter less, the same training but for weights that lie halfway between two of bf16, which round away from zero.</source>
+        <translation>优化器所更新的 fp32 权重如何保存。fp32：与模型计算所用的权重并存。split（需 dtype = bf16）：模型的权重就是其高半部分，旁边只存低半部分；每个参数少用 2 字节，训练过程相同，只有恰好位于两个 bf16 值正中间的权重例外，它们会向远离零的方向舍入。</translation>
+    </message>
+    <message>
+        <source>Pull of the weights towards zero, per step and learning rate; biases and norms are left out. 0.01 is usual against overfitting.</source>
+        <translation>将权重拉向零的强度，按每步和学习率计；偏置和归一化参数除外。为防止过拟合，常用 0.01。</translation>
+    </message>
+    <message>
+        <source>adamw: AdamW with decoupled weight decay, as torch.optim.AdamW defines it, with states in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. lion: Lion as its paper defines it, 4 bytes; its learning rate is 3 to 10 times smaller than AdamW&apos;s, its weight decay as much larger. Fewer bytes leave room for larger models, and are fewer to move; what they lose is rounded up or down at random, which adds some noise to the steps and no drift, but that v of adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself and the root of v by 1/16, and a parameter learns too slowly whose gradients are some 10,000 times smaller than its neighbours&apos;.</source>
+        <translation>adamw：采用解耦权重衰减的 AdamW，与 torch.optim.AdamW 的定义一致，状态为 fp32，每个参数 8 字节。adamw_bf16：4 字节；adamw_8bit：2 字节。lion：与其论文的定义一致，4 字节；学习率应比 AdamW 的小 3 到 10 倍，权重衰减则大同样的倍数。字节越少，能容纳的模型越大，要搬运的数据也越少；损失的精度通过随机向上或向下舍入来处理，这会给每步带来一些噪声，但不会造成漂移，只是 adamw_8bit 的 v 会稳定在偏高约 2 % 处。使用 adamw_8bit 时，m 的误差小于自身的 1/8，v 的平方根误差小于 1/16；如果某个参数的梯度比相邻参数小约 10,000 倍，它会学得太慢。</translation>
     </message>
 </context>
 <context>

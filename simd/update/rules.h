@@ -4,6 +4,7 @@
 // that it reads. kStates is the number of its states.
 
 #include "simd/update/adamw.h"
+#include "simd/update/lion.h"
 #include "simd/update/reduced_states.h"
 
 namespace ferry::simd {
@@ -25,6 +26,8 @@ FERRY_INLINE void with_rule(Optim optim, F f) {
       return f(static_cast<Adamw*>(nullptr), static_cast<Bfloat*>(nullptr));
     case Optim::adamw_8bit:
       return f(static_cast<AdamwRoots*>(nullptr), static_cast<Block8*>(nullptr));
+    case Optim::lion:
+      return f(static_cast<Lion*>(nullptr), static_cast<float*>(nullptr));
   }
 }
 

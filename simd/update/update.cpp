@@ -40,6 +40,11 @@ void Adamw::set_neutral(float* to) {
   set(to, {0, 1, 0, 1, 1, 0, 0});
 }
 
+void Lion::set_scalars(const UpdateHyper& hyper, int64_t, float* to) {
+  set(to, {1.0 - hyper.beta1, 1.0 - hyper.beta2, hyper.lr, hyper.lr * hyper.weight_decay});
+}
+void Lion::set_neutral(float*) {}
+
 // ---- Entries
 
 UpdateStep make_step(Optim optim, const UpdateHyper& hyper, int64_t t, float grad_multiplier) {

@@ -176,7 +176,13 @@ TEST(ForeignFlags, OtherOptimizersAreTakenWhereTheyAreTheSameAndElseNamed) {
   const CommandLine paged = parse("train", {"--optim", "paged_adamw_8bit"});
   EXPECT_EQ(paged.config.text("optim"), "adamw_8bit");
   EXPECT_TRUE(says(paged, "keeps states in host memory"));
-  for (const char* name : {"adafactor", "lion", "galore_adamw"})
+  EXPECT_EQ(parse("train", {"--optim", "lion_32bit"}).config.text("optim"), "lion");
+  EXPECT_TRUE(says(parse("train", {"--optim", "paged_lion_32bit"}), "keeps states in host memory"));
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--optim", "lion_8bit"});
+                  }),
+                  "lion is the nearest");
+  for (const char* name : {"adafactor", "came_pytorch", "galore_adamw"})
     EXPECT_CONTAINS(usage_error([&] {
                       parse("train", {"--optim", name});
                     }),

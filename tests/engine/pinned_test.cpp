@@ -105,7 +105,9 @@ INSTANTIATE_TEST_SUITE_P(
                       StoredCase{"gpt2_cut_8bit_split", DecoderFamily::gpt2, DType::bf16,
                                  simd::Optim::adamw_8bit, true, true},
                       StoredCase{"llama_cut_8bit", DecoderFamily::llama, DType::f32,
-                                 simd::Optim::adamw_8bit, false, true}),
+                                 simd::Optim::adamw_8bit, false, true},
+                      StoredCase{"gpt2_cut_lion", DecoderFamily::gpt2, DType::bf16,
+                                 simd::Optim::lion, false, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -369,6 +369,11 @@ TEST(SameBits, Bf16StatesFp32) {
       with_states(small_bert(DType::f32, LossKind::cross_entropy), simd::Optim::adamw_bf16, false),
       false);
 }
+TEST(SameBits, LionBf16) {
+  expect_same_bits(
+      with_states(small_bert(DType::bf16, LossKind::cross_entropy), simd::Optim::lion, false),
+      false, Placements::three);
+}
 TEST(SameBits, EightBitStatesAndSplitMasterBf16) {
   expect_same_bits(
       with_states(small_bert(DType::bf16, LossKind::masked_lm), simd::Optim::adamw_8bit, true),
@@ -650,6 +655,12 @@ TEST_P(SameBitsOnGpu, ReducedStates) {
     expect_same_bits_on_gpu(with_states(model, simd::Optim::adamw_bf16, /*split_master=*/false));
   expect_same_bits_on_gpu(
       with_states(model, simd::Optim::adamw_8bit, /*split_master=*/GetParam() == DType::bf16));
+}
+TEST_P(SameBitsOnGpu, Lion) {
+  const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
+  expect_same_bits(
+      with_states(model, simd::Optim::lion, /*split_master=*/GetParam() == DType::bf16),
+      GetParam() == DType::f16, Placements::three, DeviceKind::cuda);
 }
 TEST_P(SameBitsOnGpu, EachFamily) {
   if (GetParam() != DType::bf16) GTEST_SKIP() << "they are compared in bf16";

@@ -280,6 +280,7 @@ TEST(ChooseStates, AreNeverReducedUnasked) {
   EXPECT_EQ(choose_optim(config_of({})), simd::Optim::adamw);
   EXPECT_EQ(choose_optim(config_of({{"optim", "adamw_bf16"}})), simd::Optim::adamw_bf16);
   EXPECT_EQ(choose_optim(config_of({{"optim", "adamw_8bit"}})), simd::Optim::adamw_8bit);
+  EXPECT_EQ(choose_optim(config_of({{"optim", "lion"}})), simd::Optim::lion);
   EXPECT_FALSE(choose_split_master(config_of({}), DType::bf16));
   EXPECT_TRUE(choose_split_master(config_of({{"master", "split"}}), DType::bf16));
   for (const DType type : {DType::f16, DType::f32})

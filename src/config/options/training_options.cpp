@@ -17,6 +17,8 @@ constexpr std::string_view kFewBytes =
 constexpr std::string_view kHalfBytes =
     "optim = adamw_bf16 is the nearest: AdamW with 4 bytes of states a parameter";
 constexpr std::string_view kOnlyAdamW = "optim = adamw is the nearest";
+constexpr std::string_view kOnlyLion =
+    "optim = lion is the nearest: Lion with 4 bytes of states a parameter";
 
 }  // namespace
 
@@ -218,7 +220,7 @@ std::vector<Option> training_options() {
        .group = kOptimizerGroup,
        .effect = Effect::fixes_bits,
        .value = "adamw",
-       .choices = {"adamw", "adamw_bf16", "adamw_8bit"},
+       .choices = {"adamw", "adamw_bf16", "adamw_8bit", "lion"},
        .choice_aliases = {{"adamw_torch", "adamw"},
                           {"adamw_torch_fused", "adamw"},
                           {"adamw_hf", "adamw"},
@@ -230,15 +232,14 @@ std::vector<Option> training_options() {
                           {"paged_adamw_8bit", "adamw_8bit", kPaged},
                           {"paged_ademamix_8bit", "", kFewBytes},
                           {"paged_ademamix_32bit", "", kOnlyAdamW},
-                          {"paged_lion_8bit", "", kFewBytes},
-                          {"paged_lion_32bit", "", kFewBytes},
+                          {"paged_lion_8bit", "", kOnlyLion},
+                          {"paged_lion_32bit", "lion", kPaged},
                           {"ademamix", "", kOnlyAdamW},
                           {"ademamix_8bit", "", kFewBytes},
                           {"adafactor", "", kFewBytes},
-                          {"lion", "", kFewBytes},
-                          {"lion_32bit", "", kFewBytes},
-                          {"lion_8bit", "", kFewBytes},
-                          {"lion_pytorch", "", kFewBytes},
+                          {"lion_32bit", "lion"},
+                          {"lion_pytorch", "lion"},
+                          {"lion_8bit", "", kOnlyLion},
                           {"adamw_torch_4bit", "", kFewBytes},
                           {"adamw_anyprecision", "", kHalfBytes},
                           {"galore_adamw", "", kFewBytes},
@@ -266,8 +267,10 @@ std::vector<Option> training_options() {
                           {"ao_adamw_fp8", "", kFewBytes}},
        .aliases = {{"optimizer"}},
        .help =
-           "AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in "
-           "fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. Fewer bytes "
+           "adamw: AdamW with decoupled weight decay, as torch.optim.AdamW defines it, with states "
+           "in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. lion: Lion as "
+           "its paper defines it, 4 bytes; its learning rate is 3 to 10 times smaller than "
+           "AdamW's, its weight decay as much larger. Fewer bytes "
            "leave room for larger models, and are fewer to move; what they lose is rounded up or "
            "down at random, which adds some noise to the steps and no drift, but that v of "
            "adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself "
@@ -282,7 +285,7 @@ std::vector<Option> training_options() {
        .choices = {"fp32", "split"},
        .aliases = {{"master_weights"}},
        .help =
-           "How the fp32 weights that AdamW updates are kept. fp32: beside those the model "
+           "How the fp32 weights that the optimizer updates are kept. fp32: beside those the model "
            "computes with. split, with dtype = bf16: the model's weights are their upper halves, "
            "only the lower ones lie beside them; 2 bytes a parameter less, the same training but "
            "for weights that lie halfway between two of bf16, which round away from zero."},
@@ -296,8 +299,7 @@ std::vector<Option> training_options() {
        .special = {"0", "off"},
        .range = {0, 1},
        .help = "Pull of the weights towards zero, per step and learning rate; biases and norms are "
-               "left out. "
-               "0.01 is usual against overfitting."},
+               "left out. 0.01 is usual against overfitting."},
       {.key = "adam_beta1",
        .label = "Adam beta 1",
        .type = Type::number,
@@ -307,7 +309,9 @@ std::vector<Option> training_options() {
        .unit = "share kept a step",
        .range = {0, 1, true},
        .aliases = {{"beta1"}},
-       .help = "Decay of AdamW's mean of gradients; higher is smoother and turns later."},
+       .help =
+           "Decay of AdamW's mean of gradients; higher is smoother and turns later. With optim = "
+           "lion the share of the mean in the direction of a step."},
       {.key = "adam_beta2",
        .label = "Adam beta 2",
        .type = Type::number,
@@ -318,7 +322,8 @@ std::vector<Option> training_options() {
        .range = {0, 1, true},
        .aliases = {{"beta2"}},
        .help =
-           "Decay of AdamW's mean of squared gradients; lower reacts faster and is less steady."},
+           "Decay of AdamW's mean of squared gradients; lower reacts faster and is less steady. "
+           "With optim = lion the decay of the mean of gradients, 0.99 in its paper."},
       {.key = "adam_epsilon",
        .label = "Adam epsilon",
        .type = Type::number,

@@ -135,6 +135,7 @@ inline constexpr ToyKind kToyKinds[] = {{DType::f32},
                                         {DType::f32, simd::Optim::adamw_bf16},
                                         {DType::f16, simd::Optim::adamw_8bit},
                                         {DType::bf16, simd::Optim::adamw, true},
+                                        {DType::bf16, simd::Optim::lion},
 #endif
                                         {DType::bf16, simd::Optim::adamw_8bit, true}};
 inline std::string text_of(const ToyKind& kind) {

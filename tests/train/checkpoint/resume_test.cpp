@@ -147,6 +147,25 @@ TEST_F(Resume, ReducedStatesTheSameBits) {
     }
 }
 
+TEST_F(Resume, LionTheSameBits) {
+  const std::vector<std::string> options = {"--optim=lion", "--lr=1e-4"};
+  ASSERT_EQ(ferry(new_run("lion", options)).code(), 0) << text_of(root_ / "err");
+  EXPECT_TRUE(fs::exists(last_checkpoint("lion") / "state/lion_m.safetensors"));
+  EXPECT_FALSE(fs::exists(last_checkpoint("lion") / "state/adam_m.safetensors"));
+  std::mt19937 random(7);
+  for (int step : {3, 40}) {
+    auto arguments = go_on("lion_killed", random_placement(random));
+    if (step == 3) arguments.insert(arguments.end(), options.begin(), options.end());
+    const pid_t child = start(arguments);
+    wait_for_line("lion_killed", step);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+  }
+  ASSERT_EQ(ferry(go_on("lion_killed", random_placement(random))).code(), 0)
+      << text_of(root_ / "err");
+  expect_same_run("lion", "lion_killed");
+}
+
 TEST_F(Resume, InTenPiecesElsewhereEachTimeTheSameBits) {
   ASSERT_EQ(ferry(new_run("one_piece")).code(), 0) << text_of(root_ / "err");
   std::mt19937 random(11);
