@@ -42,7 +42,7 @@ TOO_SLOW_FOR_ASAN = [
     'EveryFault.*serial*', 'EveryFault.*adversarial*',
     # Types of numbers and states share all of the code but the arithmetic; fp32 and the smallest states stay.
     *(f'*{suite}.*/{kind}' for suite in ('SameBits', 'SaveUnderSteps', 'PinUnderSteps')
-      for kind in ('fp16*', 'fp32_adamw_bf16', 'bf16', 'bf16_split', 'bf16_lion')), '*Pause.*/bf16',
+      for kind in ('fp16*', 'fp32_adamw_bf16', 'bf16', 'bf16_split', 'bf16_lion', 'bf16_sgd*')), '*Pause.*/bf16',
     'ReducedEveryLevel.VFadesAtItsRate/scalar',
 ]
 # The main part runs these cases alone of these programs: all others of them run sanitized. The address sanitizer forbids the

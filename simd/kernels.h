@@ -29,6 +29,8 @@ struct UpdateHyper {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.0;
+  double momentum = 0.0;
+  bool nesterov = false;
 };
 
 /** The most numbers of a step that an optimizer reads. */

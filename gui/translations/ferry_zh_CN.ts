@@ -6332,8 +6332,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>零</translation>
     </message>
     <message>
-        <source>Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 bytes a parameter of disk, 8 with optim = adamw_bf16 or lion, 6 with adamw_8bit.</source>
-        <translation>保留的检查点数；新的检查点写完后，旧的会被删除。每个检查点中每个参数占用 12 字节磁盘空间，optim = adamw_bf16 或 lion 时为 8 字节，adamw_8bit 时为 6 字节。</translation>
+        <source>Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 bytes a parameter of disk, 8 with optim = adamw_bf16 or lion, 6 with adamw_8bit, 4 with sgd, 8 with momentum.</source>
+        <translation>保留的检查点数；新的检查点写完后，旧的会被删除。每个检查点中每个参数占用 12 字节磁盘空间，optim = adamw_bf16 或 lion 时为 8 字节，adamw_8bit 时为 6 字节，sgd 时为 4 字节，带动量时为 8 字节。</translation>
     </message>
     <message>
         <source>Decay of AdamW&apos;s mean of gradients; higher is smoother and turns later. With optim = lion the share of the mean in the direction of a step.</source>
@@ -6348,12 +6348,28 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>优化器所更新的 fp32 权重如何保存。fp32：与模型计算所用的权重并存。split（需 dtype = bf16）：模型的权重就是其高半部分，旁边只存低半部分；每个参数少用 2 字节，训练过程相同，只有恰好位于两个 bf16 值正中间的权重例外，它们会向远离零的方向舍入。</translation>
     </message>
     <message>
-        <source>Pull of the weights towards zero, per step and learning rate; biases and norms are left out. 0.01 is usual against overfitting.</source>
-        <translation>将权重拉向零的强度，按每步和学习率计；偏置和归一化参数除外。为防止过拟合，常用 0.01。</translation>
+        <source>Momentum that looks a step ahead: optim = sgd adds the gradient to the direction once more.</source>
+        <translation>向前多看一步的动量：optim = sgd 会把梯度再次加到方向上。</translation>
     </message>
     <message>
-        <source>adamw: AdamW with decoupled weight decay, as torch.optim.AdamW defines it, with states in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. lion: Lion as its paper defines it, 4 bytes; its learning rate is 3 to 10 times smaller than AdamW&apos;s, its weight decay as much larger. Fewer bytes leave room for larger models, and are fewer to move; what they lose is rounded up or down at random, which adds some noise to the steps and no drift, but that v of adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself and the root of v by 1/16, and a parameter learns too slowly whose gradients are some 10,000 times smaller than its neighbours&apos;.</source>
-        <translation>adamw：采用解耦权重衰减的 AdamW，与 torch.optim.AdamW 的定义一致，状态为 fp32，每个参数 8 字节。adamw_bf16：4 字节；adamw_8bit：2 字节。lion：与其论文的定义一致，4 字节；学习率应比 AdamW 的小 3 到 10 倍，权重衰减则大同样的倍数。字节越少，能容纳的模型越大，要搬运的数据也越少；损失的精度通过随机向上或向下舍入来处理，这会给每步带来一些噪声，但不会造成漂移，只是 adamw_8bit 的 v 会稳定在偏高约 2 % 处。使用 adamw_8bit 时，m 的误差小于自身的 1/8，v 的平方根误差小于 1/16；如果某个参数的梯度比相邻参数小约 10,000 倍，它会学得太慢。</translation>
+        <source>Momentum</source>
+        <translation>动量</translation>
+    </message>
+    <message>
+        <source>Nesterov&apos;s momentum</source>
+        <translation>Nesterov 动量</translation>
+    </message>
+    <message>
+        <source>Pull of the weights towards zero, per step and learning rate; biases and norms are left out. 0.01 is usual against overfitting. With optim = sgd it is part of the gradient, and so of the momentum.</source>
+        <translation>将权重拉向零的强度，按每步和学习率计；偏置和归一化参数除外。为防止过拟合，常用 0.01。optim = sgd 时它是梯度的一部分，因此也进入动量。</translation>
+    </message>
+    <message>
+        <source>Share of the last step&apos;s direction that optim = sgd goes on in. 0.9 is usual; it takes 4 bytes a parameter.</source>
+        <translation>optim = sgd 沿上一步方向继续前进的比例。常用 0.9；每个参数占用 4 字节。</translation>
+    </message>
+    <message>
+        <source>adamw: AdamW with decoupled weight decay, as torch.optim.AdamW defines it, with states in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. lion: Lion as its paper defines it, 4 bytes; its learning rate is 3 to 10 times smaller than AdamW&apos;s, its weight decay as much larger. sgd: as torch.optim.SGD, without states, or with momentum 4 bytes. Fewer bytes leave room for larger models, and are fewer to move; what they lose is rounded up or down at random, which adds some noise to the steps and no drift, but that v of adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself and the root of v by 1/16, and a parameter learns too slowly whose gradients are some 10,000 times smaller than its neighbours&apos;.</source>
+        <translation>adamw：采用解耦权重衰减的 AdamW，与 torch.optim.AdamW 的定义一致，状态为 fp32，每个参数 8 字节。adamw_bf16：4 字节；adamw_8bit：2 字节。lion：与其论文的定义一致，4 字节；学习率应比 AdamW 的小 3 到 10 倍，权重衰减则大同样的倍数。sgd：与 torch.optim.SGD 一致，没有状态，带动量时为 4 字节。字节越少，能容纳的模型越大，要搬运的数据也越少；损失的精度通过随机向上或向下舍入来处理，这会给每步带来一些噪声，但不会造成漂移，只是 adamw_8bit 的 v 会稳定在偏高约 2 % 处。使用 adamw_8bit 时，m 的误差小于自身的 1/8，v 的平方根误差小于 1/16；如果某个参数的梯度比相邻参数小约 10,000 倍，它会学得太慢。</translation>
     </message>
 </context>
 <context>

@@ -37,7 +37,7 @@ constexpr int64_t state_bytes(StateType type, int64_t n_elements) {
 /** The most states that an optimizer has. */
 inline constexpr int kStates_max = 2;
 
-enum class Optim : uint8_t { adamw, adamw_bf16, adamw_8bit, lion };
+enum class Optim : uint8_t { adamw, adamw_bf16, adamw_8bit, lion, sgd, sgd_momentum };
 
 struct OptimSpec {
   std::string_view name;  ///< a run's identity has it
@@ -64,8 +64,10 @@ inline constexpr std::array kOptims = {
     OptimSpec{"adamw_bf16", "bf16", StateType::bf16, {"adam_m", "adam_v"}},
     OptimSpec{"adamw_8bit", "block8", StateType::block8, {"adam_m", "adam_v"}, kStateBlock},
     OptimSpec{"lion", "lion", StateType::fp32, {"lion_m"}},
+    OptimSpec{"sgd", "sgd", StateType::fp32, {}},
+    OptimSpec{"sgd_momentum", "sgd_momentum", StateType::fp32, {"momentum"}},
 };
-static_assert(kOptims.size() == static_cast<size_t>(Optim::lion) + 1);
+static_assert(kOptims.size() == static_cast<size_t>(Optim::sgd_momentum) + 1);
 
 constexpr const OptimSpec& spec_of(Optim optim) {
   return kOptims[static_cast<size_t>(optim)];

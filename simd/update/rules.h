@@ -6,6 +6,7 @@
 #include "simd/update/adamw.h"
 #include "simd/update/lion.h"
 #include "simd/update/reduced_states.h"
+#include "simd/update/sgd.h"
 
 namespace ferry::simd {
 
@@ -28,6 +29,10 @@ FERRY_INLINE void with_rule(Optim optim, F f) {
       return f(static_cast<AdamwRoots*>(nullptr), static_cast<Block8*>(nullptr));
     case Optim::lion:
       return f(static_cast<Lion*>(nullptr), static_cast<float*>(nullptr));
+    case Optim::sgd:
+      return f(static_cast<Sgd<false>*>(nullptr), static_cast<float*>(nullptr));
+    case Optim::sgd_momentum:
+      return f(static_cast<Sgd<true>*>(nullptr), static_cast<float*>(nullptr));
   }
 }
 

@@ -45,6 +45,17 @@ void Lion::set_scalars(const UpdateHyper& hyper, int64_t, float* to) {
 }
 void Lion::set_neutral(float*) {}
 
+template <bool has_momentum>
+void Sgd<has_momentum>::set_scalars(const UpdateHyper& hyper, int64_t, float* to) {
+  const bool nesterov = hyper.nesterov;
+  set(to, {-hyper.lr, hyper.weight_decay, hyper.momentum, nesterov ? hyper.momentum : 1.0,
+           nesterov ? 1.0 : 0.0});
+}
+template <bool has_momentum>
+void Sgd<has_momentum>::set_neutral(float* to) {
+  to[momentum] = 1;
+}
+
 // ---- Entries
 
 UpdateStep make_step(Optim optim, const UpdateHyper& hyper, int64_t t, float grad_multiplier) {

@@ -168,6 +168,15 @@ DType choose_final_dtype(const config::Config& config, DType compute) {
 
 simd::Optim choose_optim(const config::Config& config) {
   const std::string& name = config.text("optim");
+  const bool has_momentum = config.number("momentum") > 0;
+  if (has_momentum && name != "sgd")
+    throw Error(Fault::usage, "config.optim",
+                fmt::format("momentum is a setting of optim = sgd, not of {}", name),
+                "leave it out, or set optim = sgd");
+  if (config.flag("nesterov") && !has_momentum)
+    throw Error(Fault::usage, "config.optim", "nesterov = true looks ahead along a momentum of 0",
+                "set optim = sgd and momentum = 0.9, or leave nesterov out");
+  if (has_momentum) return simd::Optim::sgd_momentum;
   const auto found = std::ranges::find(simd::kOptims, name, &simd::OptimSpec::name);
   FERRY_CHECK(found != simd::kOptims.end(), "optim = {}", name);
   return static_cast<simd::Optim>(found - simd::kOptims.begin());

@@ -220,7 +220,7 @@ TEST_P(Completion, FlagsAreThoseOfTheVerb) {
 TEST_P(Completion, ValuesOfChoices) {
   std::vector<Case> cases = {
       {"ferry train --dtype b", {"bf16"}},
-      {"ferry train --optim ", {"adamw", "adamw_bf16", "adamw_8bit", "lion"}},
+      {"ferry train --optim ", {"adamw", "adamw_bf16", "adamw_8bit", "lion", "sgd"}},
       {"ferry train --max-length ", {"auto"}},
       {"ferry train --seed ", {}},
       {"ferry train --no-det", {"--no-deterministic"}},
@@ -249,7 +249,7 @@ TEST_P(Completion, ValuesAfterAnEqualsSign) {
   if (GetParam().shell == Shell::bash)  // readline makes '=' a word of its own
     expect({{"ferry train --dtype = b", {"bf16"}},
             {"ferry train dtype = b", {"bf16"}},
-            {"ferry train --optim =", {"adamw", "adamw_bf16", "adamw_8bit", "lion"}},
+            {"ferry train --optim =", {"adamw", "adamw_bf16", "adamw_8bit", "lion", "sgd"}},
             {"ferry train --seed = ", {}}});
   if (GetParam().shell != Shell::fish) {
     EXPECT_EQ(ask({"ferry train dtype=b"})[0], whole("dtype=", "bf16"));

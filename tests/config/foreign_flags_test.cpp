@@ -178,6 +178,7 @@ TEST(ForeignFlags, OtherOptimizersAreTakenWhereTheyAreTheSameAndElseNamed) {
   EXPECT_TRUE(says(paged, "keeps states in host memory"));
   EXPECT_EQ(parse("train", {"--optim", "lion_32bit"}).config.text("optim"), "lion");
   EXPECT_TRUE(says(parse("train", {"--optim", "paged_lion_32bit"}), "keeps states in host memory"));
+  EXPECT_EQ(parse("train", {"--optim", "sgd"}).config.text("optim"), "sgd");
   EXPECT_CONTAINS(usage_error([] {
                     parse("train", {"--optim", "lion_8bit"});
                   }),

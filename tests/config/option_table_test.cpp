@@ -541,6 +541,8 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
                                                "adam_beta1",
                                                "adam_beta2",
                                                "adam_epsilon",
+                                               "momentum",
+                                               "nesterov",
                                                "max_grad_norm",
                                                "param_groups",
                                                "layerwise_lr_decay",

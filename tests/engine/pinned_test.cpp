@@ -107,7 +107,10 @@ INSTANTIATE_TEST_SUITE_P(
                       StoredCase{"llama_cut_8bit", DecoderFamily::llama, DType::f32,
                                  simd::Optim::adamw_8bit, false, true},
                       StoredCase{"gpt2_cut_lion", DecoderFamily::gpt2, DType::bf16,
-                                 simd::Optim::lion, false, true}),
+                                 simd::Optim::lion, false, true},
+                      StoredCase{"llama_sgd", DecoderFamily::llama, DType::f32, simd::Optim::sgd},
+                      StoredCase{"llama_frozen_momentum_split", DecoderFamily::llama, DType::bf16,
+                                 simd::Optim::sgd_momentum, true, false, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

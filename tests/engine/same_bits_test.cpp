@@ -374,6 +374,14 @@ TEST(SameBits, LionBf16) {
       with_states(small_bert(DType::bf16, LossKind::cross_entropy), simd::Optim::lion, false),
       false, Placements::three);
 }
+TEST(SameBits, SgdAndItsMomentum) {
+  expect_same_bits(
+      with_states(small_bert(DType::f32, LossKind::cross_entropy), simd::Optim::sgd, false), false,
+      Placements::three);
+  expect_same_bits(
+      with_states(small_bert(DType::bf16, LossKind::masked_lm), simd::Optim::sgd_momentum, true),
+      false, Placements::three);
+}
 TEST(SameBits, EightBitStatesAndSplitMasterBf16) {
   expect_same_bits(
       with_states(small_bert(DType::bf16, LossKind::masked_lm), simd::Optim::adamw_8bit, true),
@@ -656,11 +664,11 @@ TEST_P(SameBitsOnGpu, ReducedStates) {
   expect_same_bits_on_gpu(
       with_states(model, simd::Optim::adamw_8bit, /*split_master=*/GetParam() == DType::bf16));
 }
-TEST_P(SameBitsOnGpu, Lion) {
+TEST_P(SameBitsOnGpu, OtherOptimizers) {
   const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
-  expect_same_bits(
-      with_states(model, simd::Optim::lion, /*split_master=*/GetParam() == DType::bf16),
-      GetParam() == DType::f16, Placements::three, DeviceKind::cuda);
+  for (const simd::Optim optim : {simd::Optim::lion, simd::Optim::sgd, simd::Optim::sgd_momentum})
+    expect_same_bits(with_states(model, optim, /*split_master=*/GetParam() == DType::bf16),
+                     GetParam() == DType::f16, Placements::three, DeviceKind::cuda);
 }
 TEST_P(SameBitsOnGpu, EachFamily) {
   if (GetParam() != DType::bf16) GTEST_SKIP() << "they are compared in bf16";

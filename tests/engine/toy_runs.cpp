@@ -192,6 +192,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   options.seed = 7;
   options.optimizer.optim = model.optim;
   options.optimizer.hyper.weight_decay = 0.01;
+  options.optimizer.hyper.momentum = 0.9;
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
                                 .learning_rate = model.learning_rate,
                                 .n_warmup_steps = 3,

@@ -281,6 +281,11 @@ TEST(ChooseStates, AreNeverReducedUnasked) {
   EXPECT_EQ(choose_optim(config_of({{"optim", "adamw_bf16"}})), simd::Optim::adamw_bf16);
   EXPECT_EQ(choose_optim(config_of({{"optim", "adamw_8bit"}})), simd::Optim::adamw_8bit);
   EXPECT_EQ(choose_optim(config_of({{"optim", "lion"}})), simd::Optim::lion);
+  EXPECT_EQ(choose_optim(config_of({{"optim", "sgd"}})), simd::Optim::sgd);
+  EXPECT_EQ(choose_optim(config_of({{"optim", "sgd"}, {"momentum", "0.9"}, {"nesterov", "true"}})),
+            simd::Optim::sgd_momentum);
+  EXPECT_THROW(choose_optim(config_of({{"momentum", "0.9"}})), Error);
+  EXPECT_THROW(choose_optim(config_of({{"optim", "sgd"}, {"nesterov", "true"}})), Error);
   EXPECT_FALSE(choose_split_master(config_of({}), DType::bf16));
   EXPECT_TRUE(choose_split_master(config_of({{"master", "split"}}), DType::bf16));
   for (const DType type : {DType::f16, DType::f32})

@@ -196,7 +196,8 @@ void compare_updates(
 TEST_F(CudaKernels, EveryOptimizerEqualsScalarAtEverySizeAndOffset) {
   uint64_t seed = 1;
   for (const int64_t n : test_sizes())
-    for (const Optim optim : {Optim::adamw, Optim::adamw_bf16, Optim::adamw_8bit, Optim::lion})
+    for (const Optim optim : {Optim::adamw, Optim::adamw_bf16, Optim::adamw_8bit, Optim::lion,
+                              Optim::sgd, Optim::sgd_momentum})
       for (const DType grad : kFloatTypes) {
         for (const WeightKind kind : kWeightKinds)
           compare_updates({grad, kind.type, kind.is_there, optim, false}, n, values(),
@@ -209,7 +210,8 @@ TEST_F(CudaKernels, EveryOptimizerEqualsScalarAtEverySizeAndOffset) {
 
 TEST_F(CudaKernels, EveryOptimizerEqualsScalarOnMany) {
   for (const bool split : {false, true})
-    for (const Optim optim : {Optim::adamw_bf16, Optim::adamw_8bit, Optim::lion}) {
+    for (const Optim optim :
+         {Optim::adamw_bf16, Optim::adamw_8bit, Optim::lion, Optim::sgd, Optim::sgd_momentum}) {
       compare_updates({DType::bf16, DType::bf16, true, optim, split}, 3'000'001, Values::plain,
                       true, 5);
       compare_updates({DType::bf16, DType::bf16, true, optim, split}, 300'001, Values::hostile,

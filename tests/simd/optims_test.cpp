@@ -1,5 +1,5 @@
-// Lion: the same bits at every level, size, offset and chunking; the stated order; the meaning of
-// the paper. AdamW has adamw_test.cpp.
+// Lion and SGD: the same bits at every level, size, offset and chunking; the stated order; the
+// meaning of the paper and of torch. AdamW has adamw_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace ferry::simd {
 namespace {
 
-constexpr Optim kOthers[] = {Optim::lion};
+constexpr Optim kOthers[] = {Optim::lion, Optim::sgd, Optim::sgd_momentum};
 
 std::vector<UpdateKind> kinds() {
   std::vector<UpdateKind> all;
@@ -75,60 +75,115 @@ INSTANTIATE_TEST_SUITE_P(,
                          ::testing::Values(Level::scalar, Level::avx2, Level::avx512),
                          level_test_name);
 
-// The order that lion.h states, written out again with nothing of simd/ in it.
+// The orders that lion.h and sgd.h state, written out again with nothing of simd/ in it.
 TEST_P(OptimEveryLevel, FollowsTheStatedOrder) {
   const UseLevel use(GetParam());
   const int64_t n = 20'000;
   const UpdateHyper hyper = {.lr = 3e-2, .beta1 = 0.8, .beta2 = 0.99, .weight_decay = 0.3};
   const float multiplier = 0.77f;
-  UpdateProblem problem({DType::f32, DType::f32, true, Optim::lion, false}, n, 9);
-  problem.fill(Values::plain, 10);
-  problem.grad.f32()[0] = problem.master.f32()[0] = problem.m.f32()[0] = 0;
-  UpdateProblem before(problem.kind, n, 9);
-  before.copy_from(problem);
-  problem.run(make_step(Optim::lion, hyper, 7, multiplier));
-  const auto lr = static_cast<float>(hyper.lr), decay = static_cast<float>(hyper.lr * 0.3);
-  for (int64_t i = 0; i < n; ++i) {
-    const float m = before.m.f32()[i], p = before.master.f32()[i], decayed = decay * p;
-    const float d = before.grad.f32()[i] * multiplier - m;
-    const float c = std::fma(static_cast<float>(1.0 - hyper.beta1), d, m);
-    const float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c;
-    const float now = p - std::fma(lr, sign, decayed);
-    ASSERT_EQ(as_bits(problem.master.f32()[i]), as_bits(now)) << i;
-    ASSERT_EQ(as_bits(problem.weights.f32()[i]), as_bits(now)) << i;
-    ASSERT_EQ(as_bits(problem.m.f32()[i]),
-              as_bits(std::fma(static_cast<float>(1.0 - hyper.beta2), d, m)))
-        << i;
-  }
+  for (const bool nesterov : {false, true})
+    for (const Optim optim : kOthers) {
+      UpdateHyper its = hyper;
+      its.momentum = 0.9, its.nesterov = nesterov;
+      UpdateProblem problem({DType::f32, DType::f32, true, optim, false}, n, 9);
+      problem.fill(Values::plain, 10);
+      problem.grad.f32()[0] = problem.master.f32()[0] = 0;
+      if (optim != Optim::sgd) problem.m.f32()[0] = 0;
+      UpdateProblem before(problem.kind, n, 9);
+      before.copy_from(problem);
+      problem.run(make_step(optim, its, 7, multiplier));
+      const auto lr = static_cast<float>(its.lr), decay = static_cast<float>(its.lr * 0.3);
+      const auto mu = static_cast<float>(its.momentum);
+      for (int64_t i = 0; i < n; ++i) {
+        float g = before.grad.f32()[i] * multiplier, p = before.master.f32()[i], state = 0;
+        if (optim == Optim::lion) {
+          const float d = g - before.m.f32()[i];
+          const float c = std::fma(static_cast<float>(1.0 - its.beta1), d, before.m.f32()[i]);
+          const float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c, decayed = decay * p;
+          p = p - std::fma(lr, sign, decayed);
+          state = std::fma(static_cast<float>(1.0 - its.beta2), d, before.m.f32()[i]);
+        } else {
+          g = std::fma(static_cast<float>(its.weight_decay), p, g);
+          float d = g;
+          if (optim == Optim::sgd_momentum) {
+            state = std::fma(mu, before.m.f32()[i], g);
+            const float of_g = nesterov ? g : 0.0f;
+            d = std::fma(nesterov ? mu : 1.0f, state, of_g);
+          }
+          p = std::fma(-lr, d, p);
+        }
+        ASSERT_EQ(as_bits(problem.master.f32()[i]), as_bits(p)) << text_of(problem.kind, i);
+        ASSERT_EQ(as_bits(problem.weights.f32()[i]), as_bits(p)) << text_of(problem.kind, i);
+        if (optim == Optim::sgd) continue;
+        ASSERT_EQ(as_bits(problem.m.f32()[i]), as_bits(state)) << text_of(problem.kind, i);
+      }
+    }
 }
 
-// Three steps of five parameters in float64, as the paper writes them. lr 1e-2, weight decay 0.1.
+// Three steps of five parameters in float64: of torch 2.11's torch.optim.SGD, and of Lion as its
+// paper writes it. lr 1e-2, weight decay 0.1.
 TEST_P(OptimEveryLevel, MeansWhatOthersMean) {
-  const double expected[] = {0.4885314895, -1.25626373875, 2.9810089969999995,
-                             -0.002200924070312499, -19.950049989999997};
-  const double m_end[] = {-0.0025249, 0.0035098000000000004, 1e-08, 9.999999999979575e-11,
-                          0.024502999999999997};
+  struct Case {
+    Optim optim;
+    double momentum;
+    bool nesterov;
+    double p[5];
+    double state[5];
+  };
+  const Case cases[] = {
+      {Optim::sgd,
+       0,
+       false,
+       {0.5010039985, -1.2497547467499999, 2.991008987, 0.0077890859286875, -19.96501001},
+       {}},
+      {Optim::sgd_momentum,
+       0.9,
+       false,
+       {0.4975416985, -1.24577809675, 2.9831843869999997, 0.0077688011661875, -19.95509201},
+       {-0.13901984999999997, 0.019984674999999938, 0.8118613000000001, 0.00211513963125,
+        -3.389799000000001}},
+      {Optim::sgd_momentum,
+       0.9,
+       true,
+       {0.4988005467115, -1.24596787870825, 2.975894684423, 0.007749809861305063, -19.92459538859},
+       {-0.1393524585, 0.020352826749999955, 0.8111060830000001, 0.0021131911813125,
+        -3.3887163900000004}},
+      {Optim::lion,
+       0,
+       false,
+       {0.4885314895, -1.25626373875, 2.9810089969999995, -0.002200924070312499,
+        -19.950049989999997},
+       {-0.0025249, 0.0035098000000000004, 1e-08, 9.999999999979575e-11, 0.024502999999999997}}};
   const float grads[3][5] = {{0.1f, -0.2f, 0.0f, 1e-4f, 3.0f},
                              {0.05f, 0.3f, 0.0f, -2e-4f, -1.0f},
                              {-0.4f, 0.25f, 1e-6f, 1e-4f, 0.5f}};
   const UseLevel use(GetParam());
-  float p[] = {0.5f, -1.25f, 3.0f, 0.0078125f, -20.0f}, m[5] = {};
-  for (int t = 0; t < 3; ++t)
-    update({.master = p,
-            .states = {{m}},
-            .grad = grads[t],
-            .grad_type = DType::f32,
-            .weights = nullptr,
-            .weights_type = DType::f32,
-            .n = 5,
-            .step = make_step(Optim::lion,
-                              {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}, t + 1,
-                              1.0f),
-            .optim = Optim::lion});
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_NEAR(p[i], expected[i], 3e-7 * (0.01 + std::abs(expected[i]))) << i;
-    // A state may cancel, so against what went in.
-    EXPECT_NEAR(m[i], m_end[i], 2e-7 * (1e-4 + std::abs(p[i]))) << i;
+  for (const Case& its : cases) {
+    float p[] = {0.5f, -1.25f, 3.0f, 0.0078125f, -20.0f}, state[5] = {};
+    for (int t = 0; t < 3; ++t)
+      update({.master = p,
+              .states = {{state}},
+              .grad = grads[t],
+              .grad_type = DType::f32,
+              .weights = nullptr,
+              .weights_type = DType::f32,
+              .n = 5,
+              .step = make_step(its.optim,
+                                {.lr = 1e-2,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.99,
+                                 .weight_decay = 0.1,
+                                 .momentum = its.momentum,
+                                 .nesterov = its.nesterov},
+                                t + 1, 1.0f),
+              .optim = its.optim});
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_NEAR(p[i], its.p[i], 3e-7 * (0.01 + std::abs(its.p[i])))
+          << spec_of(its.optim).name << " " << i;
+      // A state may cancel, so against what went in.
+      EXPECT_NEAR(state[i], its.state[i], 2e-7 * (1e-4 + std::abs(p[i])))
+          << spec_of(its.optim).name << " " << i;
+    }
   }
 }
 
@@ -144,6 +199,7 @@ TEST_P(OptimEveryLevel, NanHasOnePattern) {
       for (int64_t i = 0; i < 80; ++i) {
         const bool is_nan = i == 3 || i == 70;
         EXPECT_EQ(as_bits(problem.master.f32()[i]) == 0x7fc00000u, is_nan) << i;
+        if (optim == Optim::sgd) continue;
         EXPECT_EQ(as_bits(problem.m.f32()[i]) == 0x7fc00000u, is_nan) << i;
       }
     }

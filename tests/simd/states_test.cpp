@@ -510,6 +510,7 @@ TEST(StateBytes, CountsValuesAndExponents) {
   EXPECT_EQ(state_value_bytes(StateType::block8, 1000), 1000);
   EXPECT_EQ(state_bytes(Optim::adamw, 1000), 8000);
   EXPECT_EQ(state_bytes(Optim::lion, 1000), 4000);
+  EXPECT_EQ(state_bytes(Optim::sgd, 1000), 0);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ struct UpdateProblem {
       if (kind.split) weights.fill(values, seed + 1);
       clear_states();
       set_gradient(seed + 2);
-      run(make_step(kind.optim, {}, 1, 1.0f));
+      run(make_step(kind.optim, {.momentum = 0.9}, 1, 1.0f));
       set_gradient(seed + 3);
       return;
     }
@@ -97,8 +97,11 @@ struct UpdateProblem {
     first_element = other.first_element;
   }
 
+  /** Nesterov's momentum in odd steps. */
   UpdateStep usual_step(int64_t t) const {
-    return make_step(kind.optim, {.lr = 1e-3, .weight_decay = 0.01}, t, 1.0f);
+    return make_step(kind.optim,
+                     {.lr = 1e-3, .weight_decay = 0.01, .momentum = 0.9, .nesterov = t % 2 == 1}, t,
+                     1.0f);
   }
   UpdateArgs args(const UpdateStep& step) {
     return {.master = master.data(),

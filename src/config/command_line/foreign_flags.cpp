@@ -181,8 +181,8 @@ std::vector<ForeignFlag> refused_flags() {
        .reason = "use min_lr_rate, lr_num_cycles, lr_power, lr_gamma or lr_decay_steps"},
       {.names = {"optim_args", "optim_target_modules", "adafactor", "adam_beta3", "adam_epsilon2"},
        .is_refused = true,
-       .reason = "optim is adamw, adamw_bf16, adamw_8bit or lion; adam_beta1, adam_beta2, "
-                 "adam_epsilon and weight_decay are its settings"},
+       .reason = "optim is adamw, adamw_bf16, adamw_8bit, lion or sgd; adam_beta1, adam_beta2, "
+                 "adam_epsilon, weight_decay, momentum and nesterov are its settings"},
       {.names = {"neftune_noise_alpha", "mlm_probability", "line_by_line"},
        .is_refused = true,
        .reason = "this version has no such setting"},

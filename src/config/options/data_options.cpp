@@ -427,7 +427,8 @@ std::vector<Option> data_options() {
        .range = {1, 1000000},
        .help =
            "Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 "
-           "bytes a parameter of disk, 8 with optim = adamw_bf16 or lion, 6 with adamw_8bit."},
+           "bytes a parameter of disk, 8 with optim = adamw_bf16 or lion, 6 with adamw_8bit, 4 "
+           "with sgd, 8 with momentum."},
       {.key = "save_weights",
        .label = "Self-contained checkpoints",
        .type = Type::boolean,

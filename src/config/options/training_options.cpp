@@ -220,7 +220,7 @@ std::vector<Option> training_options() {
        .group = kOptimizerGroup,
        .effect = Effect::fixes_bits,
        .value = "adamw",
-       .choices = {"adamw", "adamw_bf16", "adamw_8bit", "lion"},
+       .choices = {"adamw", "adamw_bf16", "adamw_8bit", "lion", "sgd"},
        .choice_aliases = {{"adamw_torch", "adamw"},
                           {"adamw_torch_fused", "adamw"},
                           {"adamw_hf", "adamw"},
@@ -253,7 +253,6 @@ std::vector<Option> training_options() {
                           {"lomo", "", kFewBytes},
                           {"adalomo", "", kFewBytes},
                           {"came_pytorch", "", kFewBytes},
-                          {"sgd", "", kFewBytes},
                           {"adagrad", "", kOnlyAdamW},
                           {"rmsprop", "", kOnlyAdamW},
                           {"muon", "", kOnlyAdamW},
@@ -270,7 +269,8 @@ std::vector<Option> training_options() {
            "adamw: AdamW with decoupled weight decay, as torch.optim.AdamW defines it, with states "
            "in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. lion: Lion as "
            "its paper defines it, 4 bytes; its learning rate is 3 to 10 times smaller than "
-           "AdamW's, its weight decay as much larger. Fewer bytes "
+           "AdamW's, its weight decay as much larger. sgd: as torch.optim.SGD, without states, or "
+           "with momentum 4 bytes. Fewer bytes "
            "leave room for larger models, and are fewer to move; what they lose is rounded up or "
            "down at random, which adds some noise to the steps and no drift, but that v of "
            "adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself "
@@ -299,7 +299,8 @@ std::vector<Option> training_options() {
        .special = {"0", "off"},
        .range = {0, 1},
        .help = "Pull of the weights towards zero, per step and learning rate; biases and norms are "
-               "left out. 0.01 is usual against overfitting."},
+               "left out. 0.01 is usual against overfitting. With optim = sgd it is part of the "
+               "gradient, and so of the momentum."},
       {.key = "adam_beta1",
        .label = "Adam beta 1",
        .type = Type::number,
@@ -334,6 +335,26 @@ std::vector<Option> training_options() {
        .range = {1e-20, 1},
        .aliases = {{"adam_eps"}},
        .help = "Added to AdamW's denominator; larger damps steps of tensors with tiny gradients."},
+      {.key = "momentum",
+       .label = "Momentum",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .unit = "share kept a step",
+       .special = {"0", "off"},
+       .range = {0, 1, true},
+       .aliases = {{"sgd_momentum"}},
+       .help = "Share of the last step's direction that optim = sgd goes on in. 0.9 is usual; it "
+               "takes 4 bytes a parameter."},
+      {.key = "nesterov",
+       .label = "Nesterov's momentum",
+       .type = Type::boolean,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "false",
+       .help = "Momentum that looks a step ahead: optim = sgd adds the gradient to the direction "
+               "once more."},
       {.key = "max_grad_norm",
        .label = "Largest gradient norm",
        .type = Type::number,

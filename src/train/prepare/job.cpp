@@ -319,7 +319,9 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
     options.optimizer.hyper = {.beta1 = config.number("adam_beta1"),
                                .beta2 = config.number("adam_beta2"),
                                .eps = config.number("adam_epsilon"),
-                               .weight_decay = config.number("weight_decay")};
+                               .weight_decay = config.number("weight_decay"),
+                               .momentum = config.number("momentum"),
+                               .nesterov = config.flag("nesterov")};
     options.optimizer.schedule = {.kind = parse_schedule(config.text("lr_scheduler_type")).value(),
                                   .learning_rate = config.number("learning_rate"),
                                   .n_warmup_steps = config.steps("warmup_steps", job.steps.total),

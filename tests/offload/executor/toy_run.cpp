@@ -221,7 +221,7 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
 }
 
 std::vector<simd::UpdateStep> ToyRun::steps_of(float factor) const {
-  simd::UpdateHyper hyper{.lr = 0.01, .weight_decay = 0.1};
+  simd::UpdateHyper hyper{.lr = 0.01, .weight_decay = 0.1, .momentum = 0.9, .nesterov = true};
   simd::UpdateHyper no_decay = hyper;
   no_decay.weight_decay = 0;
   std::vector<simd::UpdateStep> steps = {

@@ -197,6 +197,7 @@ TEST(Layout, ReducedStatesAndASplitMasterTakeTheirBytes) {
   EXPECT_NEAR(bytes(simd::Optim::adamw, true), 18 - 2, 0.02);
   EXPECT_NEAR(bytes(simd::Optim::adamw_8bit, true), 18 - 8 + 2 / 256.0, 0.02);
   EXPECT_NEAR(bytes(simd::Optim::lion, false), 18 - 4, 0.02);
+  EXPECT_NEAR(bytes(simd::Optim::sgd, false), 18 - 8, 0.02);
 }
 
 TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {

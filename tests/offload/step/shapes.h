@@ -136,6 +136,8 @@ inline constexpr ToyKind kToyKinds[] = {{DType::f32},
                                         {DType::f16, simd::Optim::adamw_8bit},
                                         {DType::bf16, simd::Optim::adamw, true},
                                         {DType::bf16, simd::Optim::lion},
+                                        {DType::f32, simd::Optim::sgd},
+                                        {DType::bf16, simd::Optim::sgd_momentum, true},
 #endif
                                         {DType::bf16, simd::Optim::adamw_8bit, true}};
 inline std::string text_of(const ToyKind& kind) {

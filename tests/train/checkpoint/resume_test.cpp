@@ -147,23 +147,34 @@ TEST_F(Resume, ReducedStatesTheSameBits) {
     }
 }
 
-TEST_F(Resume, LionTheSameBits) {
-  const std::vector<std::string> options = {"--optim=lion", "--lr=1e-4"};
-  ASSERT_EQ(ferry(new_run("lion", options)).code(), 0) << text_of(root_ / "err");
-  EXPECT_TRUE(fs::exists(last_checkpoint("lion") / "state/lion_m.safetensors"));
-  EXPECT_FALSE(fs::exists(last_checkpoint("lion") / "state/adam_m.safetensors"));
-  std::mt19937 random(7);
-  for (int step : {3, 40}) {
-    auto arguments = go_on("lion_killed", random_placement(random));
-    if (step == 3) arguments.insert(arguments.end(), options.begin(), options.end());
-    const pid_t child = start(arguments);
-    wait_for_line("lion_killed", step);
-    ::kill(child, SIGKILL);
-    wait_for(child);
+TEST_F(Resume, OtherOptimizersTheSameBits) {
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--optim=lion", "--lr=1e-4"},
+        {"--optim=sgd", "--momentum=0.9", "--nesterov"}}) {
+    const std::string run = options[0].substr(8), killed = run + "_killed";
+    ASSERT_EQ(ferry(new_run(run, options)).code(), 0) << text_of(root_ / "err");
+    const std::string state = run == "lion" ? "lion_m" : "momentum";
+    EXPECT_TRUE(fs::exists(last_checkpoint(run) / "state" / (state + ".safetensors")));
+    EXPECT_FALSE(fs::exists(last_checkpoint(run) / "state/adam_m.safetensors"));
+    std::mt19937 random(7);
+    for (int step : {3, 40}) {
+      auto arguments = go_on(killed, random_placement(random));
+      if (step == 3) arguments.insert(arguments.end(), options.begin(), options.end());
+      const pid_t child = start(arguments);
+      wait_for_line(killed, step);
+      ::kill(child, SIGKILL);
+      wait_for(child);
+    }
+    ASSERT_EQ(ferry(go_on(killed, random_placement(random))).code(), 0) << text_of(root_ / "err");
+    expect_same_run(run, killed);
   }
-  ASSERT_EQ(ferry(go_on("lion_killed", random_placement(random))).code(), 0)
-      << text_of(root_ / "err");
-  expect_same_run("lion", "lion_killed");
+  // Without momentum there are other states.
+  fs::remove_all(root_ / "sgd/final");
+  const Outcome other =
+      ferry({"train", "--resume=sgd", "--momentum=0", "--nesterov=false", "--new-identity=true"});
+  EXPECT_EQ(other.code(), 2) << other.err;
+  EXPECT_NE(other.err.find("those of optim = sgd_momentum, not of sgd"), std::string::npos)
+      << other.err;
 }
 
 TEST_F(Resume, InTenPiecesElsewhereEachTimeTheSameBits) {
