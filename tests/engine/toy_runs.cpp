@@ -19,6 +19,7 @@
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
 #include "src/plan/plan.h"
+#include "tests/models/small_configs.h"
 
 namespace ferry::test {
 namespace {
@@ -351,47 +352,10 @@ ToyModel many_words(DecoderFamily family, DType compute, bool is_cut) {
 }
 
 ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBackend attention) {
-  nlohmann::ordered_json config = {
-      {"model_type", model_type},      {"vocab_size", 211},        {"hidden_size", 64},
-      {"num_hidden_layers", 3},        {"num_attention_heads", 4}, {"intermediate_size", 128},
-      {"max_position_embeddings", 64}, {"initializer_range", 0.05}};
-  // Other names for the same, and what a family is for.
-  if (model_type == "gpt2" || model_type == "gptj")
-    config = {{"model_type", model_type},
-              {"vocab_size", 211},
-              {"n_embd", 64},
-              {"n_layer", 3},
-              {"n_head", 4},
-              {"n_positions", 64},
-              {"initializer_range", 0.05}};
-  if (model_type == "gptj") config["rotary_dim"] = 8;
-  if (model_type == "phi3") config["pad_token_id"] = 0;  // 32000 where it is absent
-  if (model_type == "gpt_neox") config["rotary_pct"] = 0.5;
-  if (model_type.starts_with("opt")) config.erase("intermediate_size"), config["ffn_dim"] = 128;
-  if (model_type == "opt-350m") {
-    config["model_type"] = "opt";
-    config["do_layer_norm_before"] = false;
-    config["word_embed_proj_dim"] = 32;
-  }
-  if (model_type == "distilbert")
-    config = {{"model_type", model_type},
-              {"vocab_size", 211},
-              {"dim", 64},
-              {"n_layers", 3},
-              {"n_heads", 4},
-              {"hidden_dim", 128},
-              {"max_position_embeddings", 64},
-              {"initializer_range", 0.05}};
-  if (model_type == "electra") config["embedding_size"] = 32;
-  if (model_type == "mistral" || model_type.starts_with("qwen") || model_type == "gemma")
-    config["num_key_value_heads"] = 4;  // their classes have more where it is absent
-  if (model_type == "qwen3" || model_type.starts_with("gemma")) config["head_dim"] = 16;
-  if (model_type == "mistral" || model_type.starts_with("gemma")) config["sliding_window"] = 7;
-  if (model_type == "gemma") config.erase("sliding_window");
-  if (model_type == "gemma2") {
-    config["attn_logit_softcapping"] = 5.0;
-    config["final_logit_softcapping"] = 10.0;
-  }
+  const SmallSizes sizes = {
+      .vocab = 211, .width = 64, .layers = 3, .heads = 4, .inner = 128, .positions = 64};
+  nlohmann::ordered_json config = small_config(model_type, sizes, /*is_whole=*/true);
+  config["initializer_range"] = 0.05;
   const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
   const bool is_decoder = family_of(reader).is_decoder;
   TableOptions options = {.head = is_decoder ? HeadKind::causal_lm : HeadKind::masked_lm,

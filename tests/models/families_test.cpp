@@ -20,36 +20,16 @@
 #include "models/core/describe.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "src/base/error.h"
+#include "tests/models/small_configs.h"
 
 namespace ferry {
 namespace {
 
 using nlohmann::ordered_json;
 
-/** The keys that a family cannot do without. */
+/** With the keys that the family cannot do without. */
 ordered_json small(std::string_view type) {
-  ordered_json config = {
-      {"model_type", type},           {"vocab_size", 100},        {"hidden_size", 24},
-      {"num_hidden_layers", 2},       {"num_attention_heads", 3}, {"intermediate_size", 40},
-      {"max_position_embeddings", 20}};
-  if (type == "gpt2" || type == "gptj")
-    config = {{"model_type", type}, {"vocab_size", 100}, {"n_embd", 24},
-              {"n_layer", 2},       {"n_head", 3},       {"n_positions", 20}};
-  if (type == "gptj") config["rotary_dim"] = 4;
-  if (type == "mistral" || type.starts_with("qwen") || type.starts_with("gemma"))
-    config["num_key_value_heads"] = 3;  // another number where it is absent
-  if (type == "gpt_neox") config["rotary_pct"] = 0.5;
-  if (type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 40;
-  if (type == "phi3") config["pad_token_id"] = 0;  // 32000 where it is absent
-  if (type == "distilbert")
-    config = {{"model_type", type},
-              {"vocab_size", 100},
-              {"dim", 24},
-              {"n_layers", 2},
-              {"n_heads", 3},
-              {"hidden_dim", 40},
-              {"max_position_embeddings", 20}};
-  return config;
+  return test::small_config(type);
 }
 
 JsonReader reader(const ordered_json& config) {

@@ -9,6 +9,7 @@
 
 #include "models/family.h"
 #include "tests/models/model_runner.h"
+#include "tests/models/small_configs.h"
 
 namespace ferry {
 namespace {
@@ -26,37 +27,19 @@ void PrintTo(const Case& its, std::ostream* out) {
 }
 
 std::vector<Case> cases() {
-  const auto config = [](std::string_view type) -> nlohmann::ordered_json {
-    if (type == "gpt2" || type == "gptj")
-      return {{"model_type", type}, {"vocab_size", kVocab}, {"n_embd", 24},
-              {"n_layer", 2},       {"n_head", 3},          {"n_positions", 64}};
-    return {{"model_type", type},           {"vocab_size", kVocab},     {"hidden_size", 24},
-            {"num_hidden_layers", 2},       {"num_attention_heads", 3}, {"intermediate_size", 40},
-            {"max_position_embeddings", 64}};
+  const auto config = [](std::string_view name) {
+    return test::small_config(name, {.vocab = kVocab, .positions = 64}, /*is_whole=*/true);
   };
   std::vector<Case> all = {{"llama", config("llama")},
                            {"tied_llama", config("llama")},
                            {"gpt2", config("gpt2")},
                            {"gptj", config("gptj")},
                            {"gemma2", config("gemma2")},
-                           {"opt350", config("opt")},
+                           {"opt350", config("opt-350m")},
                            {"bert", config("bert"), HeadKind::masked_lm},
                            {"electra", config("electra"), HeadKind::masked_lm},
                            {"classifier", config("bert"), HeadKind::classification}};
-  for (Case& its : all) {
-    if (its.name == "tied_llama") its.config["tie_word_embeddings"] = true;
-    if (its.name == "gptj") its.config["rotary_dim"] = 4;
-    if (its.name == "gemma2") its.config["head_dim"] = 8;
-    if (its.name == "gemma2") its.config["num_key_value_heads"] = 3;
-    if (its.name == "gemma2") its.config["final_logit_softcapping"] = 3.0;
-    if (its.name == "opt350") {
-      its.config.erase("intermediate_size");
-      its.config["ffn_dim"] = 40;
-      its.config["do_layer_norm_before"] = false;
-      its.config["word_embed_proj_dim"] = 12;
-    }
-    if (its.name == "electra") its.config["embedding_size"] = 12;
-  }
+  all[1].config["tie_word_embeddings"] = true;
   return all;
 }
 

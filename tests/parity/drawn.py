@@ -15,10 +15,11 @@ except ImportError as missing:
     sys.exit(77)
 
 import families
+import small
 
 TASKS = dict(ForSequenceClassification="classification", ForMaskedLM="mlm", ForCausalLM="causal-lm", LMHeadModel="causal-lm")
 QUICK = ("RobertaForMaskedLM", "GPT2LMHeadModel", "Gemma3ForCausalLM", "LlamaForSequenceClassification")
-BERT = ("BertForSequenceClassification", "BertConfig", families.ENCODER | dict(max_position_embeddings=160))
+BERT = ("BertForSequenceClassification", "BertConfig", small.keys_of("bert"))
 N_LABELS = 3
 CHANCE = 5.5  # standard deviations: of 10,000 figures none is so far away
 

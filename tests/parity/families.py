@@ -3,8 +3,8 @@ optimizer steps, and that transformers loads what was saved. Bars and rules are 
 
     families.py PARITY_DUMP_PROGRAM TRAIN_DUMP_PROGRAM [NAME]
 
-By itself each family's first case, all heads of one encoder and one decoder, and OPT-350m's layers; FERRY_LONG=1 or a name
-takes all of them. Prints two lines a case and a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is
+By itself the first head of each row of the table, and all heads of one encoder and one decoder; FERRY_LONG=1 or a name takes all
+of them. Prints two lines a case and a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is
 missing."""
 import os, sys
 
@@ -14,80 +14,33 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-import compare, compare_steps
+import compare, compare_steps, small
+from small import keys_of
 
-ENCODER = dict(vocab_size=500, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=80)
-DECODER = dict(vocab_size=500, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, intermediate_size=80,
-               max_position_embeddings=160)
 LOSSES = dict(ForSequenceClassification=("cross_entropy", 3), ForMaskedLM=("masked_lm", 1), ForTokenClassification=("token_classification", 5),
               ForQuestionAnswering=("question_answering", 1), ForCausalLM=("causal_lm", 1), LMHeadModel=("causal_lm", 1))
 
 
-def encoders(stem, **keys):
-    return [(f"{stem}{head}", f"{stem}Config", keys) for head in
-            ("ForSequenceClassification", "ForMaskedLM", "ForTokenClassification", "ForQuestionAnswering")]
-
-
-def decoders(stem, heads, config=None, **keys):
-    return [(f"{stem}For{head}", config or f"{stem}Config", keys | dict(pad_token_id=0)) for head in heads]
-
-
-LABELS = ("SequenceClassification", "TokenClassification")
-ALL = (*LABELS, "QuestionAnswering")
-OPT = dict(vocab_size=500, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, ffn_dim=80, max_position_embeddings=160,
-           word_embed_proj_dim=48)
-OPT_350M = OPT | dict(do_layer_norm_before=False, word_embed_proj_dim=24)
-GPT2 = dict(vocab_size=500, n_positions=160, n_embd=48, n_layer=2, n_head=3)
-GPTJ = GPT2 | dict(rotary_dim=8)
-GEMMA2 = DECODER | dict(head_dim=24, query_pre_attn_scalar=20, sliding_window=11, attn_logit_softcapping=2.0, final_logit_softcapping=3.0)
-GEMMA3 = DECODER | dict(head_dim=24, query_pre_attn_scalar=20, sliding_window=11, sliding_window_pattern=2)
-
-CASES = [  # class of transformers, its configuration, settings
-    *encoders("Roberta", **ENCODER, max_position_embeddings=164, type_vocab_size=1, pad_token_id=1),
-    *encoders("XLMRoberta", **ENCODER, max_position_embeddings=164, type_vocab_size=1, pad_token_id=1)[1:2],
-    *encoders("Camembert", **ENCODER, max_position_embeddings=164, type_vocab_size=1, pad_token_id=1)[:1],
-    *encoders("DistilBert", vocab_size=500, dim=48, n_layers=2, n_heads=3, hidden_dim=80, max_position_embeddings=160),
-    *encoders("Electra", **ENCODER, embedding_size=32, max_position_embeddings=160),
-    *encoders("Electra", **(ENCODER | dict(hidden_act="gelu_new")), embedding_size=48, max_position_embeddings=160)[:1],
-    ("GPT2LMHeadModel", "GPT2Config", GPT2),
-    *decoders("GPT2", ALL, **GPT2),
-    ("OPTForCausalLM", "OPTConfig", OPT),
-    ("OPTForCausalLM", "OPTConfig", OPT_350M),
-    ("OPTForCausalLM", "OPTConfig", OPT | dict(word_embed_proj_dim=64)),
-    *decoders("OPT", ("QuestionAnswering",), **OPT),
-    *decoders("OPT", ("SequenceClassification", "QuestionAnswering"), **OPT_350M),
-    ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER | dict(max_position_embeddings=160)),
-    ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER | dict(max_position_embeddings=160, use_parallel_residual=False, attention_bias=False)),
-    *decoders("GPTNeoX", ALL, **ENCODER, max_position_embeddings=160),
-    ("GPTJForCausalLM", "GPTJConfig", GPTJ),
-    *decoders("GPTJ", ("SequenceClassification", "QuestionAnswering"), **GPTJ),
-    ("LlamaForCausalLM", "LlamaConfig", DECODER),
-    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(head_dim=24, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
-                                                       rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-                                                                         original_max_position_embeddings=64))),
-    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(rope_scaling=dict(rope_type="linear", factor=4.0))),
-    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(rope_scaling=dict(rope_type="dynamic", factor=4.0))),
-    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=40))),
-    *decoders("Llama", ALL, **DECODER),
-    ("MistralForCausalLM", "MistralConfig", DECODER | dict(sliding_window=17)),
-    *decoders("Mistral", ALL, **DECODER, sliding_window=17),
-    ("Qwen2ForCausalLM", "Qwen2Config", DECODER),
-    *decoders("Qwen2", ALL, **DECODER),
-    ("Qwen2ForCausalLM", "Qwen2Config", DECODER | dict(use_sliding_window=True, sliding_window=9, max_window_layers=1)),
-    ("Qwen3ForCausalLM", "Qwen3Config", DECODER | dict(head_dim=24)),
-    *decoders("Qwen3", ALL, **DECODER, head_dim=24),
-    ("GemmaForCausalLM", "GemmaConfig", DECODER | dict(head_dim=24)),
-    *decoders("Gemma", LABELS, **DECODER, head_dim=24),
-    ("Gemma2ForCausalLM", "Gemma2Config", GEMMA2),
-    *decoders("Gemma2", LABELS, **GEMMA2),
-    ("Gemma3ForCausalLM", "Gemma3TextConfig", GEMMA3),
-    *decoders("Gemma3Text", LABELS[:1], **GEMMA3),
-    ("Phi3ForCausalLM", "Phi3Config", DECODER | dict(pad_token_id=0, sliding_window=50)),
-    ("Phi3ForCausalLM", "Phi3Config", DECODER | dict(pad_token_id=0, original_max_position_embeddings=80, rope_scaling=dict(
+LLAMA, GEMMA3 = keys_of("llama"), keys_of("gemma3_text")
+# Settings beside those of the table: class of transformers, its configuration, keys.
+VARIANTS = [
+    ("ElectraForSequenceClassification", "ElectraConfig", keys_of("electra", hidden_act="gelu_new", embedding_size=48)),
+    ("OPTForCausalLM", "OPTConfig", keys_of("opt", word_embed_proj_dim=64)),
+    ("GPTNeoXForCausalLM", "GPTNeoXConfig", keys_of("gpt_neox", use_parallel_residual=False, attention_bias=False)),
+    ("LlamaForCausalLM", "LlamaConfig", LLAMA | dict(head_dim=24, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
+                                                     rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                                       original_max_position_embeddings=64))),
+    ("LlamaForCausalLM", "LlamaConfig", LLAMA | dict(rope_scaling=dict(rope_type="linear", factor=4.0))),
+    ("LlamaForCausalLM", "LlamaConfig", LLAMA | dict(rope_scaling=dict(rope_type="dynamic", factor=4.0))),
+    ("LlamaForCausalLM", "LlamaConfig", LLAMA | dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=40))),
+    ("Qwen2ForCausalLM", "Qwen2Config", keys_of("qwen2", use_sliding_window=True, sliding_window=9, max_window_layers=1)),
+    ("Phi3ForCausalLM", "Phi3Config", keys_of("phi3", sliding_window=50)),
+    ("Phi3ForCausalLM", "Phi3Config", keys_of("phi3", original_max_position_embeddings=80, rope_scaling=dict(
         rope_type="longrope", short_factor=[1.0, 1.1, 1.3, 1.6, 2.0, 2.5, 3.1, 3.8], long_factor=[1.0] * 8))),
-    *decoders("Phi3", LABELS, **DECODER),
 ]
-QUICK = [(name, keys) for name, _, keys in [*decoders("Llama", ALL, **DECODER), ("OPTForCausalLM", "", OPT_350M)]]
+NAMES = [name for name in small.TABLE if name != "bert"]  # compare.py has BERT
+CASES = [*(case for name in NAMES for case in small.cases_of(name)), *VARIANTS]
+QUICK = [small.cases_of(name)[0] for name in NAMES] + small.cases_of("roberta") + small.cases_of("llama")
 TEXT_PART = "Gemma3ForConditionalGeneration"
 TYPED = ("Electra",)  # families that read types of tokens
 POSITIONS = [[3, 7], [0, 110], [8, 2], [63, 63], [0, 0]]
@@ -150,13 +103,11 @@ def main():
     torch.manual_seed(0)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    results, seen = [], set()
+    results = []
     takes_all = len(sys.argv) > 3 or os.environ.get("FERRY_LONG") == "1"
-    for class_name, config_name, keys in CASES:
-        is_quick = config_name not in seen or config_name == "RobertaConfig" or (class_name, keys) in QUICK
-        seen.add(config_name)
-        if takes_all and (len(sys.argv) < 4 or sys.argv[3] in class_name) or not takes_all and is_quick:
-            results += run_case(sys.argv[1:3], class_name, config_name, keys)
+    for case in CASES:
+        if takes_all and (len(sys.argv) < 4 or sys.argv[3] in case[0]) or not takes_all and case in QUICK:
+            results += run_case(sys.argv[1:3], *case)
     if takes_all and (len(sys.argv) < 4 or sys.argv[3] in TEXT_PART):
         results.append(run_text_part(sys.argv[1]))
     passed, failed = results.count(True), results.count(False)
