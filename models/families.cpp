@@ -19,6 +19,7 @@
 #include "models/qwen2/qwen2.h"
 #include "models/qwen3/qwen3.h"
 #include "models/roberta/roberta.h"
+#include "models/stablelm/stablelm.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -30,7 +31,7 @@ const Family kFamilies[] = {
     distilbert_family(), electra_family(), gpt2_family(),        opt_family(),
     gpt_neox_family(),   gptj_family(),    llama_family(),       mistral_family(),
     qwen2_family(),      qwen3_family(),   gemma_family(),       gemma2_family(),
-    gemma3_family(),     phi3_family(),
+    gemma3_family(),     phi3_family(),    stablelm_family(),
 };
 
 std::string known_types() {

@@ -216,7 +216,7 @@ GptLayer gpt2_layer(int64_t index, int64_t n_layers) {
 ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options) {
   const bool is_llama = config.family == DecoderFamily::llama;
   ModelTable model = start_decoder(config, options);
-  if (is_llama) model.hidden_dropout = 0;
+  if (is_llama && !config.has_layer_norms) model.hidden_dropout = 0;
 
   ModelBuilder builder(model, is_llama ? "model." : "transformer.", options.gpu_multiprocessors,
                        config.model_prefix);
@@ -233,7 +233,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
   const bool is_tied = !is_llama || config.tie_word_embeddings;
   add_decoder_head(builder, model,
                    {.norm = is_llama ? "model.norm" : "transformer.ln_f",
-                    .is_rms = is_llama,
+                    .is_rms = is_llama && !config.has_layer_norms,
                     .norm_offset = config.norm_offset,
                     .is_tied = is_tied,
                     .logit_cap = config.logit_cap,

@@ -48,7 +48,7 @@ struct DecoderConfig {
   bool tie_word_embeddings = false;  ///< the head's matrix is the embeddings'; GPT-2: always
   float norm_eps = 1e-5f;
   double rope_theta = 10000;    ///< LLaMA, where `rope` says nothing
-  float hidden_dropout = 0;     ///< GPT-2: of embeddings and both residual branches
+  float hidden_dropout = 0;     ///< GPT-2: of embeddings and both branches; StableLM: of the MLP
   float attention_dropout = 0;  ///< of attention probabilities
   float head_dropout = 0.1f;    ///< before the logits of tokens' labels
   float initializer_range = 0.02f;
@@ -69,7 +69,10 @@ struct DecoderConfig {
   bool is_fused = false;       ///< q, k, v are one tensor of the file, gate and up another (Phi-3)
   bool norms_heads = false;    ///< an RMSNorm of each head of queries and keys (Qwen3, Gemma 3)
   bool norms_outputs = false;  ///< an RMSNorm of each branch before it is added (Gemma 2 and 3)
-  float norm_offset = 0;       ///< norms' weights count from it (Gemma: 1)
+  bool has_layer_norms = false;  ///< LayerNorms in place of RMSNorms (StableLM)
+  /** Attention and MLP both take the layer's first norm, and are added up together (StableLM). */
+  bool is_parallel = false;
+  float norm_offset = 0;  ///< norms' weights count from it (Gemma: 1)
   float embedding_scale = 1;
   double score_scale = 0;              ///< of attention; 0: 1 / sqrt(head width)
   float score_cap = 0;                 ///< of attention's scores; 0: none (Gemma 2)
@@ -157,8 +160,9 @@ DecoderConfig read_llama_like(const JsonReader& config,
                               const TableOptions& options,
                               DecoderConfig kin,
                               std::string_view gate = "hidden_act");
-/** classifier_dropout, or else hidden_dropout, as transformers reads them for tokens' labels. */
-float read_head_dropout(const JsonReader& config, const TableOptions& options);
+/** classifier_dropout, or else hidden_dropout, as transformers reads them for tokens' labels;
+ * `otherwise` where the configuration has neither, which is the default of the class. */
+float read_head_dropout(const JsonReader& config, const TableOptions& options, float otherwise);
 /** Names of a family whose model that answers questions begins with "transformer." in files. */
 PrefixInFiles prefix_of_answers(const TableOptions& options);
 /** rope_scaling, or else rope_parameters, where one of them is there and not empty. */

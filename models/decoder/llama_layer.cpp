@@ -7,10 +7,10 @@ namespace {
 
 /** A layer's parameters; kNone where the family has none. */
 struct LlamaParams {
-  ParamId attention_norm = kNone, qkv_weight = kNone, qkv_bias = kNone, q_norm = kNone,
-          k_norm = kNone, output_weight = kNone, output_bias = kNone, output_norm = kNone,
-          mlp_norm = kNone, gate_up_weight = kNone, gate_up_bias = kNone, down_weight = kNone,
-          down_bias = kNone, down_norm = kNone;
+  ParamId attention_norm = kNone, attention_norm_bias = kNone, qkv_weight = kNone, qkv_bias = kNone,
+          q_norm = kNone, k_norm = kNone, output_weight = kNone, output_bias = kNone,
+          output_norm = kNone, mlp_norm = kNone, mlp_norm_bias = kNone, gate_up_weight = kNone,
+          gate_up_bias = kNone, down_weight = kNone, down_bias = kNone, down_norm = kNone;
 };
 
 LlamaParams params_of(BlockBuilder& b,
@@ -26,6 +26,8 @@ LlamaParams params_of(BlockBuilder& b,
   };
   LlamaParams p;
   p.attention_norm = norm("attention.norm.weight", hf + "input_layernorm", W);
+  if (config.has_layer_norms)
+    p.attention_norm_bias = b.bias("attention.norm.bias", W, {hf + "input_layernorm.bias"});
   p.qkv_weight = config.is_fused
                      ? b.matrix("attention.qkv.weight", q + 2 * kv, W, {self + "qkv_proj.weight"})
                      : b.matrix("attention.qkv.weight", W,
@@ -47,9 +49,12 @@ LlamaParams params_of(BlockBuilder& b,
   // norm before the MLP.
   if (config.norms_outputs)
     p.output_norm = norm("attention.output_norm.weight", hf + "post_attention_layernorm", W);
-  p.mlp_norm = norm(
-      "mlp.norm.weight",
-      hf + (config.norms_outputs ? "pre_feedforward_layernorm" : "post_attention_layernorm"), W);
+  if (!config.is_parallel) {
+    const std::string name =
+        hf + (config.norms_outputs ? "pre_feedforward_layernorm" : "post_attention_layernorm");
+    p.mlp_norm = norm("mlp.norm.weight", name, W);
+    if (config.has_layer_norms) p.mlp_norm_bias = b.bias("mlp.norm.bias", W, {name + ".bias"});
+  }
   p.gate_up_weight =
       config.is_fused ? b.matrix("mlp.gate_up.weight", 2 * F, W, {mlp + "gate_up_proj.weight"})
                       : b.matrix("mlp.gate_up.weight", W,
@@ -88,25 +93,40 @@ void add_llama_layer(ModelBuilder& builder,
   const LlamaParams p = params_of(b, fmt::format("model.layers.{}.", index), config, heads);
 
   const ValueId x = b.input();  // (T, W)
-  const ValueId normed = b.rms_norm("attention.norm", x, p.attention_norm, eps, offset);
+  const ValueId normed =
+      config.has_layer_norms
+          ? b.norm("attention.norm", x, p.attention_norm, p.attention_norm_bias, eps)
+          : b.rms_norm("attention.norm", x, p.attention_norm, eps, offset);
   const ValueId mapped = b.linear("attention.qkv", normed, p.qkv_weight, p.qkv_bias);
   const ValueId qkv = config.norms_heads ? b.head_norm("attention.qkv", mapped, heads, p.q_norm,
                                                        p.k_norm, eps, rope, offset)
                                          : b.rotary("attention.qkv", mapped, heads, rope);
   const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/true,
                                       model.attention_dropout, decoder_attention_probs, scores);
+  const auto mlp = [&](ValueId mlp_normed) {
+    const ValueId gate_up =
+        b.linear("mlp.gate_up", mlp_normed, p.gate_up_weight, p.gate_up_bias);  // (T, 2F)
+    b.recompute(gate_up);
+    return b.gate("mlp.activated", config.gate, gate_up);  // (T, F)
+  };
+  if (config.is_parallel) {
+    const ValueId down = b.linear("down", mlp(normed), p.down_weight);
+    const ValueId sum = b.linear("sum", context, p.output_weight, p.output_bias, x);
+    return b.end(b.dropout_residual("y", down, p.down_bias, sum, model.hidden_dropout,
+                                    decoder_layer_output));
+  }
   ValueId attended = b.linear("output", context, p.output_weight, p.output_bias);  // (T, W)
   if (config.norms_outputs)
     attended = b.rms_norm("attention.output_norm", attended, p.output_norm, eps, offset);
   const auto [sum, mlp_normed] =
-      b.residual_rms_norm("sum", "mlp.norm", attended, x, p.mlp_norm, eps, offset);
-  const ValueId gate_up =
-      b.linear("mlp.gate_up", mlp_normed, p.gate_up_weight, p.gate_up_bias);  // (T, 2F)
-  b.recompute(gate_up);
-  const ValueId activated = b.gate("mlp.activated", config.gate, gate_up);  // (T, F)
-  if (config.mlp_bias)
+      config.has_layer_norms
+          ? b.residual_norm("sum", "mlp.norm", attended, kNone, x, p.mlp_norm, p.mlp_norm_bias, eps,
+                            /*dropout=*/0, decoder_attention_output)
+          : b.residual_rms_norm("sum", "mlp.norm", attended, x, p.mlp_norm, eps, offset);
+  const ValueId activated = mlp(mlp_normed);
+  if (config.mlp_bias || config.has_layer_norms)
     return b.end(b.dropout_residual("y", b.linear("down", activated, p.down_weight), p.down_bias,
-                                    sum, /*dropout=*/0, decoder_layer_output));
+                                    sum, model.hidden_dropout, decoder_layer_output));
   if (!config.norms_outputs) return b.end(b.linear("y", activated, p.down_weight, kNone, sum));
   const ValueId down = b.linear("down", activated, p.down_weight);
   b.end(b.add("y", b.rms_norm("mlp.down_norm", down, p.down_norm, eps, offset), sum));

@@ -125,11 +125,11 @@ int64_t read_window(const JsonReader& config, int64_t otherwise) {
   return is_null ? 0 : config.integer("sliding_window", 1, kPositionsMax, otherwise);
 }
 
-float read_head_dropout(const JsonReader& config, const TableOptions& options) {
+float read_head_dropout(const JsonReader& config, const TableOptions& options, float its_default) {
   const auto read = [&](std::string_view key, float otherwise) {
     return config.find(key) ? read_dropout(config, key, otherwise) : otherwise;
   };
-  const float of_hidden = read("hidden_dropout", 0.1f);
+  const float of_hidden = read("hidden_dropout", its_default);
   return read("classifier_dropout", options.hidden_dropout.value_or(of_hidden));
 }
 
@@ -168,9 +168,9 @@ DecoderConfig read_llama_like(const JsonReader& config,
   c.max_position_embeddings = std::min(
       number("max_position_embeddings", kWritten_max, c.max_position_embeddings), kPositionsMax);
   c.tie_word_embeddings = config.flag("tie_word_embeddings", c.tie_word_embeddings);
-  c.norm_eps = read_eps(config, "rms_norm_eps", c.norm_eps);
+  c.norm_eps = read_eps(config, c.has_layer_norms ? "layer_norm_eps" : "rms_norm_eps", c.norm_eps);
   c.attention_dropout = read_dropout(config, "attention_dropout", 0);
-  c.head_dropout = read_head_dropout(config, options);
+  c.head_dropout = read_head_dropout(config, options, c.head_dropout);
   c.has_tag_bias = config.flag("token_classification_bias", true);
   c.initializer_range = read_init_std(config);
   c.gate = read_activation(config, gate, c.gate);

@@ -29,7 +29,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   if (const float embeddings = read_dropout(config, "embd_pdrop", 0.1f);
       embeddings != gpt.hidden_dropout && !options.hidden_dropout)
     config.at("embd_pdrop").refuse("the same as resid_pdrop", "set hidden_dropout");
-  gpt.head_dropout = read_head_dropout(config, options);
+  gpt.head_dropout = read_head_dropout(config, options, gpt.head_dropout);
   gpt.initializer_range = read_init_std(config);
   gpt.activation = read_activation(config, "activation_function", Activation::gelu_tanh);
   expect_divides(config, "n_head", gpt.num_attention_heads, "n_embd", gpt.hidden_size);

@@ -34,6 +34,7 @@ VARIANTS = [
     ("LlamaForCausalLM", "LlamaConfig", LLAMA | dict(rope_scaling=dict(rope_type="dynamic", factor=4.0))),
     ("LlamaForCausalLM", "LlamaConfig", LLAMA | dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=40))),
     ("Qwen2ForCausalLM", "Qwen2Config", keys_of("qwen2", use_sliding_window=True, sliding_window=9, max_window_layers=1)),
+    ("StableLmForCausalLM", "StableLmConfig", keys_of("stablelm", use_parallel_residual=False, use_qkv_bias=False, tie_word_embeddings=True)),
     ("Phi3ForCausalLM", "Phi3Config", keys_of("phi3", sliding_window=50)),
     ("Phi3ForCausalLM", "Phi3Config", keys_of("phi3", original_max_position_embeddings=80, rope_scaling=dict(
         rope_type="longrope", short_factor=[1.0, 1.1, 1.3, 1.6, 2.0, 2.5, 3.1, 3.8], long_factor=[1.0] * 8))),

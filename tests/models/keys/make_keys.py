@@ -46,10 +46,12 @@ BASES = {
                              attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
     "gemma3_text": DECODER | dict(head_dim=8, hidden_activation="gelu_pytorch_tanh", pad_token_id=0, sliding_window=5, query_pre_attn_scalar=20,
                                   sliding_window_pattern=2, rope_local_base_freq=900.0),
+    "stablelm": DECODER | dict(layer_norm_eps=1e-6, use_qkv_bias=True, use_parallel_residual=False, hidden_dropout=0.1, partial_rotary_factor=0.5),
     "phi3": DECODER | dict(pad_token_id=0, sliding_window=5, original_max_position_embeddings=8),
 }
 for name in ("gemma2", "gemma3_text"):
     del BASES[name]["hidden_act"]
+del BASES["stablelm"]["rms_norm_eps"]
 HEADS = {"bert": "ForSequenceClassification ForMaskedLM ForTokenClassification", "default": "ForCausalLM ForTokenClassification", "gptj": "ForCausalLM",
          "opt": "ForCausalLM ForSequenceClassification", "gemma3_text": "ForCausalLM ForSequenceClassification"}
 TASKS = {"ForSequenceClassification": "classification", "ForMaskedLM": "mlm", "ForTokenClassification": "token-classification", "ForCausalLM": "causal-lm",
@@ -90,7 +92,7 @@ EXTRA = {  # keys beside those of a base, tried on every family
     "initializer_range": [0.3, 0.02, ABSENT], "init_std": [0.3, 0.02, ABSENT], "initializer_factor": [2.0], "pad_token_id": [0, 1, 5, None, ABSENT],
     "n_inner": [48, None, ABSENT], "ffn_dim": [48], "intermediate_size": [48], "hidden_size": [12], "embedding_size": [24, 12, ABSENT], "num_hidden_layers": [1],
     "num_attention_heads": [1], "n_layer": [1], "n_head": [1], "n_layers": [1], "n_heads": [1], "dim": [12], "hidden_dim": [48], "word_embed_proj_dim": [12, None, ABSENT],
-    "vocab_size": [48], "max_position_embeddings": [48], "n_positions": [48], "type_vocab_size": [1, 3, ABSENT], "use_parallel_residual": [False, ABSENT],
+    "vocab_size": [48], "max_position_embeddings": [48], "n_positions": [48], "type_vocab_size": [1, 3, ABSENT], "use_parallel_residual": [False, True, ABSENT], "use_qkv_bias": [False, ABSENT], "qk_layernorm": [True, False],
     "do_layer_norm_before": [False, ABSENT], "_remove_final_layer_norm": [True], "layer_norm_elementwise_affine": [False], "sinusoidal_pos_embds": [True],
     "tie_weights_": [False], "scale_attn_weights": [False, True], "scale_attn_by_inverse_layer_idx": [True, False], "reorder_and_upcast_attn": [True], "add_cross_attention": [True],
     "is_decoder": [True, False], "position_embedding_type": ["absolute", "relative_key"], "use_bidirectional_attention": [True, False], "pretraining_tp": [1, 2],
@@ -143,7 +145,7 @@ class Probe:
 
 STEMS = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert", "distilbert": "DistilBert", "electra": "Electra", "gpt2": "GPT2", "opt": "OPT",
          "gpt_neox": "GPTNeoX", "gptj": "GPTJ", "llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma", "gemma2": "Gemma2",
-         "gemma3_text": "Gemma3", "phi3": "Phi3"}
+         "gemma3_text": "Gemma3", "phi3": "Phi3", "stablelm": "StableLm"}
 TYPED = ("bert", "electra")
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra")
 NO_CACHE_KEY = ENCODERS
