@@ -115,46 +115,40 @@ struct BlockMemory {
   std::vector<at::Tensor> grads;
   std::vector<at::Tensor> saved;  ///< table order, with room for the run's most sequences
   KvCache cache;                  ///< of the block's attention
-  /** A vocabulary's piece has these, fp32: what is known of each row's logits by the pieces before,
-   * (4, tokens), and once the last one has run (tokens) the log of their exponentials' sum. */
-  at::Tensor logits_state, lse;
-  BatchShape room;             ///< the largest micro-batch that scratch and saved are for
-  Scratch* scratch = nullptr;  ///< reset by the engine before each call
+  BatchShape room;                ///< the largest micro-batch that scratch and saved are for
+  Scratch* scratch = nullptr;     ///< reset by the engine before each call
 };
 
 /** One block of a model. Thread-compatible; called with the compute stream current. */
 class Block {
  public:
   virtual ~Block() = default;
+  using Ports = std::span<const at::Tensor>;
   /** The numbers that decide whether a CUDA graph of the forward or backward pass is right for a
    * call. It is right for every call with the same memory, token count and numbers here: nothing
    * but random keys and the content of memory differs. None: no graph can be. */
   using GraphShape = std::array<int64_t, 2>;
   virtual std::optional<GraphShape> graph_shape(const BatchTensors&) const { return std::nullopt; }
-  /** x (tokens, width), undefined for blocks that read ids; y (tokens, width). A head's y is
-   * unused: it writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if
-   * defined and logits to `logits` if defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where
-   * they are the tokens', or of a language model (rows, vocabulary) fp32 where rows are the tokens
-   * or label_rows. A multi-label or regression sample's loss is the mean over its labels. */
+  /** `ports`: tensors by BlockTable::ports, (tokens, columns) of the value's type or by columns;
+   * undefined where the pass does not use the port. A head writes the loss contribution (fp32
+   * scalar, already times loss_weight) to `loss` if defined and logits to `logits` if defined:
+   * (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the tokens', or of a language model
+   * (rows, vocabulary) fp32 where rows are the tokens or label_rows. A multi-label or regression
+   * sample's loss is the mean over its labels. */
   virtual void forward(const RandomKey& key,
                        const BatchTensors& batch,
                        BlockMemory& memory,
-                       const at::Tensor& x,
-                       at::Tensor& y,
+                       Ports ports,
                        at::Tensor& loss,
                        at::Tensor& logits) = 0;
-  /** dy (tokens, width), undefined for the head; dx (tokens, width), undefined for blocks that read
-   * ids. dy may be clobbered. Pieces of a vocabulary, the first one first: dy and dx are the fp32
-   * sum of the parts of dx so far, in one place; the last one's dx is their sum. */
+  /** A gradient that the block alone reads may be clobbered. */
   virtual void backward(const RandomKey& key,
                         const BatchTensors& batch,
                         BlockMemory& memory,
-                        const at::Tensor& x,
-                        at::Tensor& dy,
-                        at::Tensor& dx) = 0;
-  /** Writes the activations that the table calls recomputed, from the other ones and x: the same
-   * bits that the forward pass wrote. */
-  virtual void recompute(const BatchTensors&, BlockMemory&, const at::Tensor& /*x*/) {}
+                        Ports ports) = 0;
+  /** Writes the activations that the table calls recomputed, from the other ones and from what the
+   * forward reads: the same bits that the forward wrote. */
+  virtual void recompute(const BatchTensors&, BlockMemory&, Ports /*ports*/) {}
 };
 
 /** The block's code for this table entry. */

@@ -87,8 +87,11 @@ ModelTable make_table(const JsonReader& config, const TableOptions& options) {
   const Family& family = family_of(config);
   check_head(family, options.head);
   refuse_quantised(config);
-  ModelTable model = family.table(config, options);
-  cut_vocabulary(model, options.piece_elements_max);
+  ModelTable model = make_in_pieces(options.piece_elements_max, [&](const VocabularyCut& cut) {
+    TableOptions its = options;
+    its.cut = cut;
+    return family.table(config, its);
+  });
   if (const auto unknown = unknown_keys(config); !unknown.empty())
     config.at(unknown.front())
         .fail("may change what the model computes, and Ferry does not know it",

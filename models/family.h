@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/cut_vocabulary.h"
+#include "models/core/vocabulary_cut.h"
 #include "models/tensor_table.h"
 #include "src/base/json/json_reader.h"
 
@@ -28,8 +28,9 @@ struct TableOptions {
   /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
    * that a plan holds on all of them. */
   int gpu_multiprocessors = 192;
-  /** Elements from which on a table of words is cut (models/cut_vocabulary.h). */
+  /** Elements from which on a table of words is cut. */
   int64_t piece_elements_max = kPieceElements_max;
+  VocabularyCut cut;  ///< set by make_table()
 };
 
 struct Family {

@@ -73,6 +73,11 @@ int64_t ModelTable::n_trainable_params() const {
   return n;
 }
 
+int64_t ModelValue::n_bytes(const BatchShape& shape) const {
+  return round_up(shape.tokens * columns * static_cast<int64_t>(size_of(type)),
+                  kTensorAlignment_bytes);
+}
+
 int64_t ModelTable::layer_input_bytes(const BatchShape& shape) const {
   return round_up(shape.tokens * width * static_cast<int64_t>(size_of(compute)),
                   kTensorAlignment_bytes);

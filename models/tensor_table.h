@@ -16,6 +16,7 @@
 
 #include "models/long_position.h"
 #include "src/base/dtype.h"
+#include "src/base/port.h"
 
 namespace ferry {
 
@@ -70,6 +71,22 @@ struct BatchShape {
   int64_t max_length = 0;  ///< longest sequence
 
   bool operator==(const BatchShape&) const = default;
+};
+
+/** The rows of a value: one for each token, each sequence, or each token that has a label. */
+enum class Rows : uint8_t { tokens, sequences, labelled };
+
+/** A tensor of a micro-batch that blocks leave for others: (rows, columns), with room for all
+ * tokens. */
+struct ModelValue {
+  std::string name;  ///< "output of layer.3"
+  int64_t columns = 0;
+  DType type = DType::f32;
+  Rows rows = Rows::tokens;
+  bool by_column = false;  ///< lies as (columns, rows)
+  int gradient = -1;       ///< the value that is the gradient of this one; -1: it has none
+
+  int64_t n_bytes(const BatchShape& shape) const;
 };
 
 /** The kind of kernels that run the attention; it decides what attention saves. Part of a run's
@@ -156,7 +173,7 @@ constexpr std::string_view name_of(BlockKind kind) {
 }
 
 /** The place of a block among those that share a large table of words
- * (models/cut_vocabulary.h). */
+ * (models/core/vocabulary_cut.h). */
 struct VocabularyPiece {
   int index = 0, n_pieces = 1;
 
@@ -172,6 +189,7 @@ struct BlockTable {
   int random_block = 0;  ///< RandomKey::block: its number in the model without pieces
   std::vector<ParamSpec> params;
   std::vector<BorrowedParam> borrowed;
+  std::vector<Port> ports;         ///< of ModelTable::values
   int64_t n_segment_elements = 0;  ///< elements of its weights, padding included
   int64_t n_trained_elements = 0;  ///< elements of the trained prefix, padding included
   /** Saved tensors for a micro-batch of this shape, in the order the block's code expects them. */
@@ -270,6 +288,8 @@ struct ModelTable {
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
   std::vector<BlockTable> blocks;
+  std::vector<ModelValue> values;  ///< between blocks
+  std::vector<int> backwards;      ///< all blocks in the order of their backwards
   std::vector<UpdateGroup> groups = {{.decays = true}, {.decays = false}};
   std::vector<HfEntry> hf_names;
   std::vector<std::string>

@@ -9,8 +9,8 @@ void add_embeddings(ModelBuilder& builder, const BertConfig& config, const Model
   const int64_t W = config.hidden_size;
   const std::string hf = "bert.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word = b.matrix("word.weight", config.vocab_size, W,
-                                {hf + "word_embeddings.weight"}, {.zero_row = model.padding_row});
+  const ParamId word = b.words("word.weight", config.vocab_size, W, {hf + "word_embeddings.weight"},
+                               {.zero_row = model.padding_row});
   const ParamId position = b.matrix("position.weight", config.max_position_embeddings, W,
                                     {hf + "position_embeddings.weight"});
   const ParamId type = b.matrix("token_type.weight", config.type_vocab_size, W,
@@ -63,7 +63,7 @@ ModelTable make_bert_table(const BertConfig& config, const TableOptions& options
                                     .attention_dropout = config.attention_probs_dropout_prob,
                                     .head_dropout = config.classifier_dropout},
                                    options);
-  ModelBuilder builder(model, "bert.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "bert.", options.gpu_multiprocessors, options.cut);
   add_embeddings(builder, config, model);
   for (int64_t i = 0; i < config.num_hidden_layers; i++)
     add_encoder_layer(builder, i,

@@ -37,17 +37,149 @@ constexpr ParamId kBorrowed = 1 << 16;
 
 }  // namespace
 
+// --- values between blocks ---
+
 BlockBuilder ModelBuilder::block(std::string name, BlockKind kind) {
-  BlockTable table;
-  table.name = std::move(name);
-  table.kind = kind;
-  table.random_block = static_cast<int>(model_.blocks.size());
-  model_.blocks.push_back(std::move(table));
-  return {*this, static_cast<int>(model_.blocks.size()) - 1};
+  return {*this, std::move(name), kind, n_blocks_++};
 }
 
-BlockTable& BlockBuilder::table() {
-  return model_.model_.blocks[static_cast<size_t>(index_)];
+int ModelBuilder::add(ModelValue value) {
+  model_.values.push_back(std::move(value));
+  last_readers_.push_back(kNone);
+  return static_cast<int>(model_.values.size()) - 1;
+}
+
+int ModelBuilder::add_with_gradient(const ModelValue& value, const std::string& name) {
+  ModelValue output = value, gradient = value;
+  output.name = "output of " + name;
+  gradient.name = "gradient of " + name;
+  output.gradient = static_cast<int>(model_.values.size()) + 1;
+  const int id = add(std::move(output));
+  add(std::move(gradient));
+  return id;
+}
+
+void ModelBuilder::name_tied(int block, ParamId param, const std::string& hf) {
+  if (hf.empty()) return;
+  for (HfEntry& entry : model_.hf_names)
+    if (entry.block == block && entry.param == param) entry.tied_names.push_back(hf);
+}
+
+void ModelBuilder::add_to_gradient(int block, int gradient) {
+  BlockTable& table = model_.blocks[static_cast<size_t>(block)];
+  BlockProgram program = table.compiled->program;
+  for (Value& value : program.values) {
+    if (value.grad_port == kNone) continue;
+    Port& port = program.ports[static_cast<size_t>(value.grad_port)];
+    if (port.value != gradient) continue;
+    port.backward = PortUse::changes;
+    value.grad_before = value.grad_port;
+  }
+  compile(std::move(program), target(), table);
+}
+
+ProgramTarget ModelBuilder::target() const {
+  return {.compute = model_.compute,
+          .attention = model_.attention,
+          .gpu_multiprocessors = gpu_multiprocessors_,
+          .vocab_size = model_.vocab_size};
+}
+
+int BlockBuilder::add_port(Port port) {
+  program_.ports.push_back(port);
+  return static_cast<int>(program_.ports.size()) - 1;
+}
+
+ValueId BlockBuilder::value_at(int port) {
+  const ModelValue& of = model_.value(program_.ports[static_cast<size_t>(port)].value);
+  program_.values.push_back({.name = of.name,
+                             .rows = of.rows,
+                             .columns = of.columns,
+                             .type = of.type,
+                             .by_column = of.by_column,
+                             .port = port});
+  return static_cast<ValueId>(program_.values.size()) - 1;
+}
+
+ValueId BlockBuilder::input() {
+  // The first block of a stack by itself has no other before it.
+  if (model_.hidden_ == kNone)
+    model_.hidden_ = model_.add_with_gradient(
+        {.columns = model_.model_.width, .type = model_.model_.compute}, "what comes before");
+  const ValueId x = read(model_.hidden_);
+  program_.values[static_cast<size_t>(x)].name = "input";
+  return x;
+}
+
+ValueId BlockBuilder::read(int value) {
+  for (ValueId id = 0; id < static_cast<ValueId>(program_.values.size()); ++id)
+    if (const int port = program_.value(id).port;
+        port != kNone && program_.ports[static_cast<size_t>(port)].value == value)
+      return id;
+  return value_at(add_port({value, PortUse::reads, PortUse::reads}));
+}
+
+void BlockBuilder::write_output(ValueId y, const std::string& name) {
+  const Value its = program_.value(y);
+  model_.hidden_ = model_.add_with_gradient(
+      {.columns = its.columns, .type = its.type, .rows = its.rows, .by_column = its.by_column},
+      name);
+  Value& value = program_.values[static_cast<size_t>(y)];
+  value.port = add_port({model_.hidden_, PortUse::writes, PortUse::none});
+  value.grad_port =
+      add_port({model_.value(model_.hidden_).gradient, PortUse::none, PortUse::reads});
+}
+
+void BlockBuilder::change_output(ValueId y) {
+  Value& value = program_.values[static_cast<size_t>(y)];
+  value.port = add_port({model_.hidden_, PortUse::changes, PortUse::none});
+  value.grad_port =
+      add_port({model_.value(model_.hidden_).gradient, PortUse::none, PortUse::reads});
+}
+
+void BlockBuilder::leave_gradients() {
+  const auto index = static_cast<int>(model_.model_.blocks.size());
+  for (Value& value : program_.values) {
+    if (value.port == kNone || value.grad_port != kNone) continue;
+    const Port port = program_.ports[static_cast<size_t>(value.port)];
+    const int gradient = model_.value(port.value).gradient;
+    if (port.forward != PortUse::reads || gradient == kNone) continue;
+    value.grad_port = add_port({gradient, PortUse::none, PortUse::writes});
+    int& reader = model_.last_readers_[static_cast<size_t>(port.value)];
+    if (reader != kNone) model_.add_to_gradient(reader, gradient);
+    reader = index;
+  }
+}
+
+int BlockBuilder::close() {
+  leave_gradients();
+  ModelTable& model = model_.model_;
+  const auto index = static_cast<int>(model.blocks.size());
+  const auto n_own = static_cast<ParamId>(table_.params.size());
+  for (Op& op : program_.ops)
+    for (ParamId& param : op.params)
+      if (param >= kBorrowed) param += n_own - kBorrowed;
+  for (HfEntry& entry : hf_) {
+    entry.block = index;
+    model.hf_names.push_back(std::move(entry));
+  }
+  // The sum over a vocabulary's words goes the same way in both directions.
+  const bool ascends = table_.piece && table_.kind == BlockKind::head;
+  model.backwards.insert(model.backwards.begin() + (ascends ? table_.piece->index : 0), index);
+  if (own_words_) model_.word_rows_ = {{.block = index, .param = *own_words_}};
+  model.blocks.push_back(table_);  // the pieces of a vocabulary are named after it
+  compile(std::move(program_), model_.target(), model.blocks.back());
+  is_closed_ = true;
+  return index;
+}
+
+void BlockBuilder::end(ValueId y) {
+  if (is_closed_) return;  // the vocabulary's pieces have ended it
+  FERRY_CHECK(y == kNone || columns_of(y) == model_.model_.width, "'{}' ends {} wide", table_.name,
+              columns_of(y));
+  if (program_.ops.empty()) return;  // the next block reads what is there
+  if (y != kNone) write_output(y, table_.name);
+  close();
 }
 
 // --- parameters ---
@@ -67,35 +199,40 @@ std::vector<std::string> BlockBuilder::spellings(const std::string& name) const 
 
 ParamId BlockBuilder::add(
     const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf) {
-  const ParamId param = table().add(name, shape, decay, init);
+  const ParamId param = table_.add(name, shape, decay, init);
   int64_t row = 0;
   for (const auto& [of, rows] : hf) {
-    HfEntry entry;
-    entry.block = index_;
-    entry.param = param;
+    std::vector<int64_t> its_shape = shape;
+    its_shape[0] = rows;
+    HfEntry entry = entry_of(of, param, std::move(its_shape));
     entry.row_begin = row;
-    entry.rows = rows;
-    entry.hf_shape = shape;
-    entry.hf_shape[0] = rows;
-    if (of.transposed) std::ranges::reverse(entry.hf_shape);
-    entry.transposed = of.transposed;
-    entry.groups = of.groups;
-    entry.optional = of.optional;
-    std::vector<std::string> names = spellings(of.name);
-    for (const std::string& other : of.also_named)
-      std::ranges::move(spellings(other), std::back_inserter(names));
-    entry.hf_name = names.front();
-    entry.also_named.assign(names.begin() + 1, names.end());
-    model_.model_.hf_names.push_back(std::move(entry));
+    hf_.push_back(std::move(entry));
     row += rows;
   }
   return param;
 }
 
+HfEntry BlockBuilder::entry_of(const HfName& of, ParamId param, std::vector<int64_t> shape) const {
+  HfEntry entry;
+  entry.param = param;
+  entry.rows = shape[0];
+  entry.hf_shape = std::move(shape);
+  if (of.transposed) std::ranges::reverse(entry.hf_shape);
+  entry.transposed = of.transposed;
+  entry.groups = of.groups;
+  entry.optional = of.optional;
+  std::vector<std::string> names = spellings(of.name);
+  for (const std::string& other : of.also_named)
+    std::ranges::move(spellings(other), std::back_inserter(names));
+  entry.hf_name = names.front();
+  entry.also_named.assign(names.begin() + 1, names.end());
+  return entry;
+}
+
 ParamId BlockBuilder::matrix(
     const std::string& name, int64_t rows, int64_t columns, HfName hf, const NormalInit& normal) {
   const ParamId param = add(name, {rows, columns}, true, Init::normal, {{std::move(hf), rows}});
-  table().params[static_cast<size_t>(param)].normal = normal;
+  table_.params[static_cast<size_t>(param)].normal = normal;
   return param;
 }
 
@@ -116,16 +253,14 @@ ParamId BlockBuilder::norm_weight(const std::string& name, int64_t n, HfName hf,
 }
 
 ParamId BlockBuilder::borrow(int block, int param, const std::string& hf) {
-  table().borrowed.push_back({block, param});
-  if (!hf.empty())
-    for (HfEntry& entry : model_.model_.hf_names)
-      if (entry.block == block && entry.param == param) entry.tied_names.push_back(hf);
-  return kBorrowed + static_cast<ParamId>(table().borrowed.size()) - 1;
+  table_.borrowed.push_back({block, param});
+  model_.name_tied(block, param, hf);
+  return kBorrowed + static_cast<ParamId>(table_.borrowed.size()) - 1;
 }
 
 const std::vector<int64_t>& BlockBuilder::shape_of_param(ParamId id) {
-  if (id < kBorrowed) return table().params[static_cast<size_t>(id)].shape;
-  const BorrowedParam& b = table().borrowed[static_cast<size_t>(id - kBorrowed)];
+  if (id < kBorrowed) return table_.params[static_cast<size_t>(id)].shape;
+  const BorrowedParam& b = table_.borrowed[static_cast<size_t>(id - kBorrowed)];
   return model_.model_.blocks[static_cast<size_t>(b.block)]
       .params[static_cast<size_t>(b.param)]
       .shape;
@@ -149,24 +284,25 @@ Op& BlockBuilder::add_op(Op op) {
   return program_.ops.back();
 }
 
-ValueId BlockBuilder::input() {
-  FERRY_CHECK(program_.values.empty(), "the input is a block's first value");
-  return value("input", Rows::tokens, model_.model_.width);
-}
-
 ValueId BlockBuilder::embedding(const std::string& name,
                                 ParamId word,
                                 ParamId position,
                                 ParamId type,
                                 const ops::EmbeddingRule& rows) {
-  FERRY_CHECK(program_.values.empty() || !program_.has_input, "an embedding reads no value");
-  program_.has_input = false;
+  ValueId words = kNone;
+  if (word == kInPieces) {
+    FERRY_CHECK(program_.ops.empty(), "'{}' does not begin with its words", table_.name);
+    words = look_up_pieces(name, rows);
+    if (position == kNone && type == kNone) return words;
+    FERRY_CHECK(rows.word_scale == 1, "'{}' rounds more than once", table_.name);
+    word = kNone;
+  }
   const ParamId first = word == kNone ? position : word;
   const ValueId y = value(name, Rows::tokens, shape_of_param(first)[1]);
   ops::EmbeddingAttributes with = {.rows = rows};
   for (ParamId param : {word, position, type})
     if (param != kNone) with.n_table_rows += rows_of_param(param);
-  op(ops::kEmbedding, ops::EmbeddingValues<ValueId>{.words = kNone, .y = y},
+  op(ops::kEmbedding, ops::EmbeddingValues<ValueId>{.words = words, .y = y},
      ops::EmbeddingParams<ParamId>{.word = word, .position = position, .type = type})
       .attributes = with;
   return y;
@@ -366,6 +502,7 @@ void BlockBuilder::span_loss(ValueId logits) {
 }
 
 void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias, float soft_cap) {
+  if (word == kInPieces) return end_in_pieces(t, bias, soft_cap);
   op(ops::kVocabularyLoss, ops::VocabularyValues<ValueId>{.t = t},
      ops::VocabularyParams<ParamId>{.word = word, .bias = bias})
       .attributes = ops::VocabularyAttributes{.soft_cap = soft_cap};
@@ -373,23 +510,6 @@ void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias, float 
 
 void BlockBuilder::recompute(ValueId value) {
   program_.values[static_cast<size_t>(value)].recomputed = true;
-}
-
-void BlockBuilder::end(ValueId y) {
-  program_.output = y;
-  FERRY_CHECK(y == kNone || columns_of(y) == model_.model_.width, "'{}' ends {} wide", table().name,
-              columns_of(y));
-  const auto n_own = static_cast<ParamId>(table().params.size());
-  for (Op& op : program_.ops)
-    for (ParamId& param : op.params)
-      if (param >= kBorrowed) param += n_own - kBorrowed;
-  const ModelTable& model = model_.model_;
-  compile(std::move(program_),
-          {.compute = model.compute,
-           .attention = model.attention,
-           .gpu_multiprocessors = model_.gpu_multiprocessors_,
-           .vocab_size = model.vocab_size},
-          table());
 }
 
 }  // namespace ferry

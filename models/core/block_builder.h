@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/core/operation.h"
+#include "models/core/vocabulary_cut.h"
 #include "models/ops/activation/activation_kind.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/embedding/embedding_op.h"
@@ -60,8 +61,23 @@ class BlockBuilder {
   ParamId norm_weight(const std::string& name, int64_t n, HfName hf, Init init = Init::ones);
   /** A parameter of another block; `hf`: the name that a file may have for it here. */
   ParamId borrow(int block, int param, const std::string& hf = {});
+  /** A table of words: a matrix, or where that is too large (vocabulary_cut.h) pieces of it in
+   * blocks of their own. Only embedding() and vocabulary_loss() take it. */
+  ParamId words(const std::string& name,
+                int64_t rows,
+                int64_t columns,
+                HfName hf,
+                const NormalInit& normal = {});
+  /** The words of the embeddings; `hf`: the name that a file may have for them here. */
+  ParamId borrow_words(const std::string& hf = {});
+  /** A bias of each word's logits, once the block has the words. */
+  ParamId word_bias(const std::string& name, int64_t n, HfName hf);
 
+  /** The output of the block before. */
   ValueId input();
+  /** A value that another block leaves (an index of ModelTable::values). Where several blocks read
+   * one, they add up its gradient in the value's type. */
+  ValueId read(int value);
   /** Rows of the tables by the batch's ids, positions and types, added up; as wide as the tables,
    * which may be narrower than the model. Some may be kNone, but not both of the first. */
   ValueId embedding(const std::string& name,
@@ -173,9 +189,30 @@ class BlockBuilder {
 
  private:
   friend class ModelBuilder;
-  BlockBuilder(ModelBuilder& model, int index) : model_(model), index_(index) {}
-  BlockTable& table();
+  /** A tensor whose rows lie in pieces. */
+  struct TableOfRows {
+    std::string name;
+    std::vector<int64_t> shape;
+    HfName hf;
+    Init init = Init::normal;
+    NormalInit normal;
+  };
+  /** Rows of a table of words, from `first` on, and the parameter that they are. */
+  struct WordRows {
+    int block = 0;
+    ParamId param = 0;
+    int64_t first = 0, n = 0;
+  };
+
+  BlockBuilder(ModelBuilder& model, std::string name, BlockKind kind, int random_block)
+      : model_(model) {
+    table_.name = std::move(name);
+    table_.kind = kind;
+    table_.random_block = random_block;
+  }
   std::vector<std::string> spellings(const std::string& name) const;
+  /** The tensor of a file that is the parameter. */
+  HfEntry entry_of(const HfName& of, ParamId param, std::vector<int64_t> shape) const;
   ParamId add(
       const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf);
   ValueId value(std::string name, Rows rows, int64_t columns);
@@ -192,9 +229,35 @@ class BlockBuilder {
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 
+  int add_port(Port port);
+  /** A new value of the program that lies at the port. */
+  ValueId value_at(int port);
+  /** The forward leaves `y` as a new value of the model, which the next block's input() is. */
+  void write_output(ValueId y, const std::string& name);
+  /** The forward adds `y` to the output of the block before. */
+  void change_output(ValueId y);
+  /** Gives ports to the gradients of what the block reads. */
+  void leave_gradients();
+  /** Adds the block to the model; returns its index. */
+  int close();
+
+  // A table of words in pieces (vocabulary_pieces.cpp).
+  HfEntry add_rows(const TableOfRows& of, const WordRows& rows, ParamId& param);
+  std::vector<WordRows> rows_of_pieces() const;
+  BlockBuilder piece(VocabularyPiece piece) const;
+  ValueId look_up_pieces(const std::string& name, const ops::EmbeddingRule& rule);
+  void end_in_pieces(ValueId t, ParamId bias, float soft_cap);
+  /** Stands for a parameter that lies in pieces. */
+  static constexpr ParamId kInPieces = 1 << 17;
+
   ModelBuilder& model_;
-  int index_;
+  BlockTable table_;
+  std::vector<HfEntry> hf_;
   BlockProgram program_;
+  bool is_closed_ = false;
+  std::optional<ParamId> own_words_;  ///< of the embeddings, where they are whole
+  std::optional<TableOfRows> words_, word_bias_;
+  bool borrows_pieces_ = false;
 };
 
 /** Adds blocks to a table whose numbers (width, compute type, ...) are set. */
@@ -204,19 +267,41 @@ class ModelBuilder {
   ModelBuilder(ModelTable& model,
                std::string prefix,
                int gpu_multiprocessors,
+               const VocabularyCut& cut = {},
                PrefixInFiles in_files = {})
       : model_(model),
         prefix_(std::move(prefix)),
         in_files_(std::move(in_files)),
-        gpu_multiprocessors_(gpu_multiprocessors) {}
+        gpu_multiprocessors_(gpu_multiprocessors),
+        cut_(cut) {}
+  /** Blocks follow each other in the order in which they end. */
   BlockBuilder block(std::string name, BlockKind kind);
+  /** The output of the block that ended last, for BlockBuilder::read(). */
+  int output() const { return hidden_; }
 
  private:
   friend class BlockBuilder;
+  /** Adds a value of the model; returns its index. */
+  int add(ModelValue value);
+  /** The same with its gradient. */
+  int add_with_gradient(const ModelValue& value, const std::string& name);
+  const ModelValue& value(int id) const { return model_.values[static_cast<size_t>(id)]; }
+  /** A file may have this name for the parameter, too. */
+  void name_tied(int block, ParamId param, const std::string& hf);
+  /** Another block that ends later reads the value: it leaves its gradient first, and this block
+   * adds to that. */
+  void add_to_gradient(int block, int gradient);
+  ProgramTarget target() const;
+
   ModelTable& model_;
   std::string prefix_;
   PrefixInFiles in_files_;
   int gpu_multiprocessors_;
+  VocabularyCut cut_;
+  int n_blocks_ = 0;                               ///< without pieces
+  int hidden_ = kNone;                             ///< the output of the last block
+  std::vector<BlockBuilder::WordRows> word_rows_;  ///< of the embeddings
+  std::vector<int> last_readers_;  ///< by value: the last block that read it; kNone: none has
 };
 
 }  // namespace ferry

@@ -14,8 +14,7 @@
 
 namespace ferry {
 
-/** The rows of a value: one for each token, each sequence, or each token that has a label. */
-enum class Rows : uint8_t { tokens, sequences, labelled };
+inline constexpr int kNone = -1;
 
 /** A tensor (rows, columns) that flows through a block. */
 struct Value {
@@ -25,13 +24,18 @@ struct Value {
   DType type = DType::f32;
   bool recomputed = false;  ///< selective recomputation makes it again: cheap for its size
   bool by_column = false;   ///< lies as (columns, rows)
+  /** Indices of BlockProgram::ports. A value with a port lies between blocks; one that no operation
+   * writes has come from there. */
+  int port = kNone;
+  int grad_port = kNone;  ///< there the backward finds the value's gradient, or leaves it
+  /** There the backward finds what other blocks have added up of the gradient that it leaves. */
+  int grad_before = kNone;
 };
 
-/** Index into BlockProgram::values; 0 is the block's input (where it has one). */
+/** Index into BlockProgram::values. */
 using ValueId = int;
 /** Index into the block's parameters, then what it borrows. */
 using ParamId = int;
-inline constexpr int kNone = -1;
 
 struct OpDef;
 
@@ -57,13 +61,13 @@ struct Op {
 struct BlockProgram {
   std::vector<Value> values;
   std::vector<Op> ops;
-  bool has_input = true;   ///< false: a block that reads ids
-  ValueId output = kNone;  ///< kNone: a head, which ends in a loss
+  std::vector<Port> ports;
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   const Op& op(int index) const { return ops[static_cast<size_t>(index)]; }
-  /** The operation that writes the value; kNone: it is the block's input. */
+  /** The operation that writes the value; kNone: it comes from another block. */
   int producer_of(ValueId id) const;
+  bool is_read_from_port(ValueId id) const { return producer_of(id) == kNone; }
 };
 
 /** Facts about the run that sizes depend on. */

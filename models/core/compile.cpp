@@ -60,6 +60,7 @@ void compile(BlockProgram program, const ProgramTarget& target, BlockTable& tabl
   compiled->target = target;
   const std::shared_ptr<const CompiledBlock> block = std::move(compiled);
   table.compiled = block;
+  table.ports = block->program.ports;
   table.saved = [block](const BatchShape& shape) { return saved_of(*block, shape); };
   table.scratch = [block](const BatchShape& shape) { return scratch_of(*block, shape); };
   table.work = [block](const BatchShape& shape, bool backward) {

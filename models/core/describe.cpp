@@ -53,20 +53,17 @@ class Describer {
     const PassPlace& place = plan.places[static_cast<size_t>(index)];
     const BlockProgram& program = block_.program;
     switch (place.kind) {
-      case PlaceKind::input:
-        return "input";
-      case PlaceKind::output:
-        return "output";
-      case PlaceKind::grad_output:
-        return "d(output)";
-      case PlaceKind::grad_input:
-        return "d(input)";
       case PlaceKind::saved:
         return "[" + saved_[static_cast<size_t>(place.saved)].name + "]";
+      case PlaceKind::port:
       case PlaceKind::temp:
         break;
     }
-    const std::string& name = program.value(place.value).name;
+    const Value& value = program.value(place.value);
+    const bool is_output =
+        value.port != kNone &&
+        program.ports[static_cast<size_t>(value.port)].forward == PortUse::writes;
+    const std::string name = is_output ? "output" : value.name;
     return place.is_gradient ? "d(" + name + ")" : name;
   }
 

@@ -61,9 +61,11 @@ int PassPlanner::add_place(PassPlace place) {
   return static_cast<int>(pass_.places.size()) - 1;
 }
 
-int PassPlanner::fixed(PlaceKind kind) {
-  const auto [found, is_new] = fixed_.try_emplace(kind);
-  if (is_new) found->second = add_place({.kind = kind});
+int PassPlanner::at_port(int port, ValueId value, bool is_gradient) {
+  const auto [found, is_new] = at_ports_.try_emplace(port);
+  if (is_new)
+    found->second = add_place(
+        {.kind = PlaceKind::port, .value = value, .is_gradient = is_gradient, .port = port});
   return found->second;
 }
 
@@ -129,7 +131,10 @@ void PassPlanner::add_call(Call call) {
 
 int PassPlanner::data(ValueId value) {
   const int producer = program_.producer_of(value);
-  if (producer == kNone) return fixed(PlaceKind::input);
+  const int port = program_.value(value).port;
+  if (producer == kNone ||
+      (port != kNone && reads(program_.ports[static_cast<size_t>(port)].backward)))
+    return at_port(port, value, /*is_gradient=*/false);
   if (const auto found = made_.find(value); found != made_.end()) return found->second;
   const Op& op = program_.op(producer);
   if (!op.def->remake || op.out.back() != value) return place_of_saved({.value = value});
@@ -139,7 +144,6 @@ int PassPlanner::data(ValueId value) {
 // --- backward ---
 
 int BackwardPlanner::take_grad(ValueId output) {
-  if (output == program_.output && !grads_.contains(output)) return fixed(PlaceKind::grad_output);
   const auto found = grads_.find(output);
   if (found == grads_.end()) return kNone;
   FERRY_CHECK(n_readers_[output] == 0, "'{}' is read before its gradient is whole",
@@ -152,7 +156,7 @@ int BackwardPlanner::take_grad(ValueId output) {
 
 int BackwardPlanner::place_of_sum(ValueId input, int part, bool is_last) {
   const int sum = grads_.at(input);
-  if (is_last && is_block_input(input)) return fixed(PlaceKind::grad_input);
+  if (is_last && leaves_grad(input)) return grad_at_port(input);
   // Only the gradient itself uses its place.
   return n_users_[sum] == 1 && sum != part ? sum : gradient_like(input);
 }
@@ -187,9 +191,9 @@ BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
     --n_users_[target.sum];
   }
   const int free = find_free();
-  if (is_last && is_block_input(input)) {
-    target.place = fixed(PlaceKind::grad_input);
-    if (free != kNone) over_input_ = free;
+  if (is_last && leaves_grad(input)) {
+    target.place = grad_at_port(input);
+    if (free != kNone) over_[input] = free;
   } else if (target.sum != kNone && n_users_[target.sum] == 0) {
     target.place = target.sum;
   } else {
@@ -248,37 +252,56 @@ void BackwardPlanner::end_op() {
   products_.clear();
 }
 
+void BackwardPlanner::begin_at_ports() {
+  for (ValueId v = 0; v < static_cast<ValueId>(program_.values.size()); ++v) {
+    const Value& value = program_.value(v);
+    const bool leaves = program_.is_read_from_port(v);
+    const int port = leaves ? value.grad_before : value.grad_port;
+    if (port == kNone) continue;
+    const int place = grads_[v] = at_port(port, v, /*is_gradient=*/true);
+    ++n_users_[place];
+    // Other blocks read the gradient of a running sum, too: it is not written over.
+    if (!leaves && program_.ports[static_cast<size_t>(value.port)].forward == PortUse::changes)
+      ++n_users_[place];
+  }
+}
+
 void BackwardPlanner::run() {
   for (const Op& op : program_.ops)
     for (ValueId input : op.in)
       if (input != kNone) ++n_readers_[input];
+  begin_at_ports();
   for (op_ = static_cast<int>(program_.ops.size()) - 1; op_ >= 0; --op_) {
     program_.op(op_).def->plan_backward(*this, program_.op(op_));
     end_op();
   }
   FERRY_CHECK(waiting_.empty(), "a value is never made again");
-  end_in_grad_input();
-  write_straight_to_grad_input();
+  for (ValueId v = 0; v < static_cast<ValueId>(program_.values.size()); ++v)
+    if (leaves_grad(v)) end_at_port(v);
+  write_straight_to_ports();
 }
 
-void BackwardPlanner::end_in_grad_input() {
-  const auto found = grads_.find(0);
-  if (!program_.has_input || found == grads_.end()) return;
-  const int there = fixed(PlaceKind::grad_input);
+void BackwardPlanner::end_at_port(ValueId value) {
+  const auto found = grads_.find(value);
+  FERRY_CHECK(found != grads_.end(), "nothing gives '{}' a gradient", program_.value(value).name);
+  const int there = grad_at_port(value);
   if (found->second == there) return;
   // The last part was passed on: it lies where it came from.
-  const int op = add_op(
-      {.def = &ops::kDropout, .in = {0}, .out = {0}, .attributes = ops::DropoutAttributes{}});
+  const int op = add_op({.def = &ops::kDropout,
+                         .in = {value},
+                         .out = {value},
+                         .attributes = ops::DropoutAttributes{}});
   call(op, Part::forward, ops::DropoutValues<int>{.x = found->second, .y = there});
 }
 
-void BackwardPlanner::write_straight_to_grad_input() {
-  if (over_input_ == kNone) return;
-  PassPlace& temp = pass_.places[static_cast<size_t>(over_input_)];
-  if (temp.kind != PlaceKind::temp) return;
-  for (Call& call : pass_.calls)
-    std::ranges::replace(call.places, over_input_, fixed(PlaceKind::grad_input));
-  temp.first_call = temp.last_call = kNone;
+void BackwardPlanner::write_straight_to_ports() {
+  for (const auto& [value, over] : over_) {
+    PassPlace& temp = pass_.places[static_cast<size_t>(over)];
+    if (temp.kind != PlaceKind::temp) continue;
+    for (Call& call : pass_.calls)
+      std::ranges::replace(call.places, over, grad_at_port(value));
+    temp.first_call = temp.last_call = kNone;
+  }
 }
 
 namespace {
@@ -296,8 +319,9 @@ class Storage {
     for (const Op& op : program.ops)
       if (op.def->in_place) {
         const ValueId from = op.in[0], to = op.out[0];
-        if (from == kNone || to == kNone || program.producer_of(from) == kNone) continue;
+        if (from == kNone || to == kNone || program.is_read_from_port(from)) continue;
         const Value &a = program.value(from), &b = program.value(to);
+        if (a.port != kNone) continue;
         const bool is_alike = a.rows == b.rows && a.columns == b.columns && a.type == b.type;
         if (is_alike && n_readers[from] == 1 && !contains(saved, {.value = from}))
           same_.try_emplace(from, to);
@@ -347,10 +371,10 @@ class ForwardPlanner : public PassPlanner {
   }
 
   int place_of(ValueId value) {
-    if (program_.producer_of(value) == kNone) return fixed(PlaceKind::input);
-    value = storage_.of(value);
+    if (!program_.is_read_from_port(value)) value = storage_.of(value);
     if (contains(saved_, {.value = value})) return place_of_saved({.value = value});
-    if (value == program_.output) return fixed(PlaceKind::output);
+    if (const int port = program_.value(value).port; port != kNone)
+      return at_port(port, value, /*is_gradient=*/false);
     const auto [found, is_new] = temps_.try_emplace(value);
     if (is_new) found->second = temp_like(value);
     return found->second;

@@ -23,17 +23,19 @@ enum class Part : uint8_t {
   params,    ///< the gradients of its parameters
 };
 
-enum class PlaceKind : uint8_t { input, output, grad_output, grad_input, saved, temp };
+/** `port`: where other blocks leave or find the tensor. */
+enum class PlaceKind : uint8_t { port, saved, temp };
 
 /** A tensor that calls touch. */
 struct PassPlace {
   PlaceKind kind{};
-  ValueId value = kNone;     ///< of a temporary: the value that it is, or whose gradient it is
-  bool is_gradient = false;  ///< of a temporary
+  ValueId value = kNone;     ///< but of a saved tensor: the value that it is, or whose gradient
+  bool is_gradient = false;  ///< the gradient of the value, not the value
   Rows rows = Rows::tokens;  ///< of a temporary, as its columns and type
   int64_t columns = 0;
   DType type = DType::f32;
   bool by_column = false;
+  int port = kNone;                           ///< index into BlockProgram::ports
   int saved = kNone;                          ///< index into BlockPlan::saved
   int first_call = kNone, last_call = kNone;  ///< of a temporary
 };
@@ -98,8 +100,8 @@ class PassPlanner {
               PassPlan& pass)
       : program_(program), target_(target), saved_(saved), pass_(pass) {}
 
-  /** The place of a value that the pass reads: the block's input, where the forward saved it, or a
-   * temporary that is made again first. */
+  /** The place of a value that the pass reads: a port, where the forward saved it, or a temporary
+   * that is made again first. */
   int data(ValueId value);
   /** The tensors that the operation keeps beside its values (OpDef::states). */
   std::vector<int> states(int op);
@@ -117,7 +119,8 @@ class PassPlanner {
   const BlockProgram& program() const { return program_; }
 
  protected:
-  int fixed(PlaceKind kind);
+  /** The place of a value or its gradient at a port of the block. */
+  int at_port(int port, ValueId value, bool is_gradient);
   int place_of_saved(const SavedTensor& tensor);
   int add_place(PassPlace place);
   void add_call(Call call);
@@ -129,7 +132,7 @@ class PassPlanner {
   std::map<ValueId, int> made_;  ///< values that were made again, and are there
 
  private:
-  std::map<PlaceKind, int> fixed_;
+  std::map<int, int> at_ports_;  ///< by port
   std::map<SavedTensor, int> places_of_saved_;
 };
 
@@ -164,8 +167,6 @@ class BackwardPlanner : public PassPlanner {
    * it cannot and a part is there already, its part gets a place of its own, and both are added
    * once the operation has run. */
   GradPlace grad_place(ValueId input, bool adds, std::initializer_list<int> over = {});
-  /** The place that is written beside a loss: gradients that other blocks have added up. */
-  int grad_so_far() { return fixed(PlaceKind::grad_output); }
   /** The gradient of the input is what lies there, unchanged. */
   void pass_grad(ValueId input, int place);
   int op() const { return op_; }
@@ -183,13 +184,22 @@ class BackwardPlanner : public PassPlanner {
   /** The place for the sum of what is there of the input's gradient and of another part. */
   int place_of_sum(ValueId input, int part, bool is_last);
   void add_later(ValueId input, int part, bool is_last);
-  bool is_block_input(ValueId value) const { return program_.has_input && value == 0; }
+  /** The value comes from another block, which wants its gradient. */
+  bool leaves_grad(ValueId value) const {
+    return program_.value(value).grad_port != kNone && program_.is_read_from_port(value);
+  }
+  /** The place where the block leaves the gradient of such a value. */
+  int grad_at_port(ValueId value) {
+    return at_port(program_.value(value).grad_port, value, /*is_gradient=*/true);
+  }
+  /** Takes what other blocks have left of gradients. */
+  void begin_at_ports();
   /** Adds an operation that the program does not have, and returns its number. */
   int add_op(Op op);
-  /** The gradient of the block's input lies where the next block looks for it. */
-  void end_in_grad_input();
-  /** A temporary that becomes the gradient of the block's input lies there from the start. */
-  void write_straight_to_grad_input();
+  /** The gradient of a value of another block lies where that block looks for it. */
+  void end_at_port(ValueId value);
+  /** A temporary that becomes such a gradient lies there from the start. */
+  void write_straight_to_ports();
   void end_op();
 
   int op_ = kNone;
@@ -200,7 +210,7 @@ class BackwardPlanner : public PassPlanner {
   std::map<ValueId, int> products_;  // of the operation that is planned now
   std::vector<Addition> additions_;  // the same
   std::vector<Op>& added_;
-  int over_input_ = kNone;  // what the last part of the input's gradient is written over
+  std::map<ValueId, int> over_;  // what the last part of a gradient that leaves is written over
 };
 
 }  // namespace ferry

@@ -32,37 +32,34 @@ class ProgramBlock final : public Block {
   void forward(const RandomKey& key,
                const BatchTensors& batch,
                BlockMemory& memory,
-               const at::Tensor& x,
-               at::Tensor& y,
+               Ports ports,
                at::Tensor& loss,
                at::Tensor& logits) override {
     if (has_labelled_rows_ && n_labelled(batch) == 0) {
       if (loss.defined()) loss.zero_();
       return;
     }
-    run({block_->plan.forward, forward_}, key, batch, memory, {.x = x, .y = y}, loss, logits);
+    run({block_->plan.forward, forward_}, key, batch, memory, ports, loss, logits);
   }
 
   void backward(const RandomKey& key,
                 const BatchTensors& batch,
                 BlockMemory& memory,
-                const at::Tensor& x,
-                at::Tensor& dy,
-                at::Tensor& dx) override {
+                Ports ports) override {
     if (has_labelled_rows_ && n_labelled(batch) == 0) {
       for (at::Tensor& grad : memory.grads)
         if (grad.defined()) grad.zero_();
-      dx.zero_();
+      for (size_t p = 0; p < ports.size(); ++p)
+        if (program().ports[p].backward == PortUse::writes) ports[p].zero_();
       return;
     }
     at::Tensor none;
-    run({block_->plan.backward, backward_}, key, batch, memory, {.x = x, .dy = dy, .dx = dx}, none,
-        none);
+    run({block_->plan.backward, backward_}, key, batch, memory, ports, none, none);
   }
 
-  void recompute(const BatchTensors& batch, BlockMemory& memory, const at::Tensor& x) override {
+  void recompute(const BatchTensors& batch, BlockMemory& memory, Ports ports) override {
     at::Tensor none;
-    run({block_->plan.recompute, recompute_}, {}, batch, memory, {.x = x}, none, none);
+    run({block_->plan.recompute, recompute_}, {}, batch, memory, ports, none, none);
   }
 
  private:
@@ -71,11 +68,6 @@ class ProgramBlock final : public Block {
     const PassPlan& plan;
     Layouts& layouts;
   };
-  /** The tensors between blocks. */
-  struct Ends {
-    at::Tensor x, y, dy, dx;
-  };
-
   const BlockProgram& program() const { return block_->program; }
 
   static int64_t n_labelled(const BatchTensors& batch) {
@@ -105,14 +97,14 @@ class ProgramBlock final : public Block {
            const RandomKey& key,
            const BatchTensors& batch,
            BlockMemory& memory,
-           const Ends& ends,
+           Ports ports,
            at::Tensor& loss,
            at::Tensor& logits) const {
     const PassScratch& scratch = layout_of(pass, memory.room);
     std::vector<at::Tensor> tensors;
     tensors.reserve(pass.plan.places.size());
     for (size_t p = 0; p < pass.plan.places.size(); ++p)
-      tensors.push_back(tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ends));
+      tensors.push_back(tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ports));
     std::vector<at::Tensor> places, states;
     for (size_t c = 0; c < pass.plan.calls.size(); ++c) {
       const Call& call = pass.plan.calls[c];
@@ -142,15 +134,12 @@ class ProgramBlock final : public Block {
                        int64_t offset,
                        const BatchTensors& batch,
                        BlockMemory& memory,
-                       const Ends& ends) const {
-    // A piece of a vocabulary has no output, but adds to the gradient of its input.
-    const ValueId output = program().output == kNone ? 0 : program().output;
-    const std::pair<const at::Tensor&, ValueId> at_ends[] = {
-        {ends.x, 0}, {ends.y, output}, {ends.dy, output}, {ends.dx, 0}};  // as PlaceKind has them
-    if (const auto end = static_cast<size_t>(place.kind); end < std::size(at_ends)) {
-      const auto& [whole, value] = at_ends[end];
-      const Rows rows = program().value(value).rows;
-      return rows == Rows::tokens ? whole : whole.narrow(0, 0, n_rows(rows, batch));
+                       Ports ports) const {
+    if (place.kind == PlaceKind::port) {
+      const at::Tensor& whole = ports[static_cast<size_t>(place.port)];
+      const Rows rows = program().value(place.value).rows;
+      if (rows == Rows::tokens || !whole.defined()) return whole;
+      return whole.narrow(0, 0, n_rows(rows, batch));
     }
     if (place.kind == PlaceKind::saved) {
       const auto index = static_cast<size_t>(place.saved);

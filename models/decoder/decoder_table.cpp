@@ -17,7 +17,7 @@ void add_decoder_embeddings(ModelBuilder& builder,
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
   const int64_t E = its.projection.empty() ? W : its.word_width;
   const ParamId word =
-      b.matrix("word.weight", model.vocab_size, E, {its.word}, {.zero_row = model.padding_row});
+      b.words("word.weight", model.vocab_size, E, {its.word}, {.zero_row = model.padding_row});
   const ParamId position =
       its.position.empty()
           ? kNone
@@ -129,10 +129,11 @@ void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const Deco
   const ValueId output = output_of(b.input());
   const std::string vocabulary = head.vocabulary + ".weight";
   const ParamId word =
-      head.is_tied ? b.borrow(/*block=*/0, /*param=*/0, vocabulary)
-                   : b.matrix("word.weight", model.vocab_size, b.columns_of(output), {vocabulary});
+      head.is_tied ? b.borrow_words(vocabulary)
+                   : b.words("word.weight", model.vocab_size, b.columns_of(output), {vocabulary});
   const ParamId word_bias =
-      head.has_bias ? b.bias("word.bias", model.vocab_size, {head.vocabulary + ".bias"}) : kNone;
+      head.has_bias ? b.word_bias("word.bias", model.vocab_size, {head.vocabulary + ".bias"})
+                    : kNone;
   b.vocabulary_loss(output, word, word_bias, head.logit_cap);
   b.end();
 }
@@ -190,9 +191,10 @@ ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& o
   if (config.family == DecoderFamily::gpt2) named.name = "gpt2", named.stem = "GPT2";
   TableOptions of_lm = options;
   of_lm.head = HeadKind::causal_lm;
-  ModelTable model = make_decoder(named, of_lm);
-  cut_vocabulary(model, options.piece_elements_max);
-  return model;
+  return make_in_pieces(options.piece_elements_max, [&](const VocabularyCut& cut) {
+    of_lm.cut = cut;
+    return make_decoder(named, of_lm);
+  });
 }
 
 namespace {
@@ -219,7 +221,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
   if (is_llama && !config.has_layer_norms) model.hidden_dropout = 0;
 
   ModelBuilder builder(model, is_llama ? "model." : "transformer.", options.gpu_multiprocessors,
-                       config.model_prefix);
+                       options.cut, config.model_prefix);
   add_decoder_embeddings(builder, model,
                          {.word = is_llama ? "model.embed_tokens.weight" : "transformer.wte.weight",
                           .position = is_llama ? "" : "transformer.wpe.weight",

@@ -12,8 +12,8 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model) {
   const int64_t W = model.width;
   const std::string hf = "distilbert.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word = b.matrix("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"},
-                                {.zero_row = model.padding_row});
+  const ParamId word = b.words("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"},
+                               {.zero_row = model.padding_row});
   const ParamId position =
       b.matrix("position.weight", model.max_positions, W, {hf + "position_embeddings.weight"});
   const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(hf + "LayerNorm"));
@@ -63,7 +63,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   const Activation activation = read_activation(config, "activation", Activation::gelu);
 
   ModelTable model = start_encoder(facts, options);
-  ModelBuilder builder(model, "distilbert.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "distilbert.", options.gpu_multiprocessors, options.cut);
   add_embeddings(builder, model);
   for (int64_t i = 0; i < n_layers; i++) {
     EncoderLayer layer = layer_of(i, facts, intermediate);

@@ -10,8 +10,8 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model, int64_t embe
   const int64_t E = embedding_width, W = model.width;
   const std::string hf = "electra.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word = b.matrix("word.weight", model.vocab_size, E, {hf + "word_embeddings.weight"},
-                                {.zero_row = model.padding_row});
+  const ParamId word = b.words("word.weight", model.vocab_size, E, {hf + "word_embeddings.weight"},
+                               {.zero_row = model.padding_row});
   const ParamId position =
       b.matrix("position.weight", model.max_positions, E, {hf + "position_embeddings.weight"});
   const ParamId type =
@@ -52,7 +52,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   const Activation activation = read_activation(config, "hidden_act", Activation::gelu);
 
   ModelTable model = start_encoder(facts, options);
-  ModelBuilder builder(model, "electra.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "electra.", options.gpu_multiprocessors, options.cut);
   add_embeddings(builder, model, embedding_width);
   for (int64_t i = 0; i < n_layers; i++) {
     EncoderLayer layer = bert_like_layer("electra", i, facts.width, intermediate, facts.n_heads);

@@ -116,10 +116,10 @@ void end_in_words(BlockBuilder& b, const ModelTable& model, const MaskedLmHead& 
   const ParamId norm_weight =
       b.norm_weight("norm.weight", E, norm_weight_name(head.norm, /*optional=*/true));
   const ParamId norm_bias = b.bias("norm.bias", E, norm_bias_name(head.norm, /*optional=*/true));
+  const ParamId word = b.borrow_words(head.decoder + ".weight");
   const ParamId decoder_bias =
-      b.bias("decoder.bias", model.vocab_size,
-             {.name = head.bias, .optional = true, .also_named = {head.decoder + ".bias"}});
-  const ParamId word = b.borrow(/*block=*/0, /*param=*/0, head.decoder + ".weight");
+      b.word_bias("decoder.bias", model.vocab_size,
+                  {.name = head.bias, .optional = true, .also_named = {head.decoder + ".bias"}});
 
   const ValueId labelled = b.labelled_rows("labelled", b.input());  // (label tokens, W)
   const auto [dense, activated] =

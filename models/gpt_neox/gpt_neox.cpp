@@ -103,7 +103,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   const bool is_tied = config.flag("tie_word_embeddings", false);
 
   ModelTable model = start_decoder(neox, options);
-  ModelBuilder builder(model, "gpt_neox.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "gpt_neox.", options.gpu_multiprocessors, options.cut);
   add_decoder_embeddings(builder, model, {.word = "gpt_neox.embed_in.weight"});
   for (int64_t i = 0; i < neox.num_hidden_layers; ++i)
     add_layer(builder, i, neox, model, is_parallel, has_bias);

@@ -73,7 +73,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   const bool is_tied = config.flag("tie_word_embeddings", false);
 
   ModelTable model = start_decoder(gpt, options);
-  ModelBuilder builder(model, "transformer.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "transformer.", options.gpu_multiprocessors, options.cut);
   add_decoder_embeddings(builder, model, {.word = "transformer.wte.weight"});
   for (int64_t i = 0; i < gpt.num_hidden_layers; ++i)
     add_layer(builder, i, gpt, model);

@@ -73,7 +73,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   };
 
   ModelTable model = start_decoder(opt, options);
-  ModelBuilder builder(model, "model.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "model.", options.gpu_multiprocessors, options.cut);
   add_decoder_embeddings(builder, model,
                          {.word = "model.decoder.embed_tokens.weight",
                           .position = "model.decoder.embed_positions.weight",

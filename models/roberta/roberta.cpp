@@ -11,8 +11,8 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model, int64_t posi
   const int64_t W = model.width;
   const std::string hf = "roberta.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word = b.matrix("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"},
-                                {.zero_row = model.padding_row});
+  const ParamId word = b.words("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"},
+                               {.zero_row = model.padding_row});
   const ParamId position =
       b.matrix("position.weight", model.max_positions + position_offset, W,
                {hf + "position_embeddings.weight"}, {.zero_row = model.padding_row});
@@ -55,7 +55,7 @@ ModelTable make(const JsonReader& config,
   const int64_t intermediate = config.integer("intermediate_size", 1, kIntermediateMax);
 
   ModelTable model = start_encoder(facts, options);
-  ModelBuilder builder(model, "roberta.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, "roberta.", options.gpu_multiprocessors, options.cut);
   add_embeddings(builder, model, offset);
   for (int64_t i = 0; i < n_layers; i++)
     add_encoder_layer(

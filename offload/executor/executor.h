@@ -32,24 +32,11 @@ struct ActionMemory {
   std::vector<std::byte*> borrowed;
   std::byte* saved = nullptr;
   std::byte* saved_recomputed = nullptr;  ///< a selective block's recomputed activations
-  /** Values, in the order in which BlockValues names them. */
-  std::vector<std::byte*> inputs, outputs, grad_outputs, grad_inputs;
+  std::vector<std::byte*> ports;          ///< values, by BlockShape::ports
   std::byte* grads = nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the
                                ///< trained prefix; null where none is wanted
   std::byte* batch = nullptr;
   std::byte* loss = nullptr;  ///< fp32; null but for forwards of the last block
-
-  /** A block in a chain has one input and one output, and their gradients; null where it has none.
-   */
-  std::byte* input() const { return only(inputs); }
-  std::byte* output() const { return only(outputs); }
-  std::byte* grad_output() const { return only(grad_outputs); }
-  std::byte* grad_input() const { return only(grad_inputs); }
-
- private:
-  static std::byte* only(const std::vector<std::byte*>& values) {
-    return values.empty() ? nullptr : values.front();
-  }
 };
 
 /** Layer operations, run inside the compute queue's work. Implemented by src/engine; a test's own

@@ -36,6 +36,7 @@ Executor::ReadyList Executor::ready(StepList list) {
 
 ActionMemory Executor::memory_of(const Action& action) const {
   ActionMemory memory;
+  memory.ports.resize(block(action.block).ports.size());
   for (const std::vector<Bytes>* all : {&action.reads, &action.writes})
     for (const Bytes& bytes : *all) {
       auto* address = at<std::byte>(bytes);
@@ -49,23 +50,14 @@ ActionMemory Executor::memory_of(const Action& action) const {
         case Role::batch:
           memory.batch = address;
           break;
-        case Role::input:
-          memory.inputs.push_back(address);
-          break;
-        case Role::output:
-          memory.outputs.push_back(address);
+        case Role::value:
+          memory.ports[static_cast<size_t>(bytes.port)] = address;
           break;
         case Role::saved:
           memory.saved = address;
           break;
         case Role::saved_recomputed:
           memory.saved_recomputed = address;
-          break;
-        case Role::grad_output:
-          memory.grad_outputs.push_back(address);
-          break;
-        case Role::grad_input:
-          memory.grad_inputs.push_back(address);
           break;
         case Role::grads:
           memory.grads = address;

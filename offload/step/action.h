@@ -77,12 +77,9 @@ enum class Role : uint8_t {
   borrowed,  ///< a tensor of another block's weights
   batch,
   batch_on_host,
-  input,
-  output,
+  value,  ///< between blocks
   saved,
   saved_recomputed,
-  grad_output,
-  grad_input,
   grads,  ///< those of one micro-batch, or final ones where there is no sum
   sum,    ///< the sum of gradients, fp32
   loss,
@@ -97,6 +94,7 @@ struct Bytes {
   RegionId region = -1;
   int64_t offset = 0, n_bytes = 0;
   Role role = Role::moved;
+  int port = -1;  ///< of a value: index into BlockShape::ports
   bool operator==(const Bytes&) const = default;
 };
 

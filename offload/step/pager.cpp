@@ -195,22 +195,22 @@ class ListMaker {
     return {layout_.values_on_host[of_block(value, pass().micro)], 0, value_bytes(value)};
   }
 
-  void read_values(const std::vector<int>& values, Role role, Action& run) {
-    for (int v : values) {
+  void read_values(Action& run) {
+    for (const auto& [port, v] : ports_read(shape_, pass())) {
       const auto [at, is_there] = values_.find(v);
       if (!is_there)
         draft_.add_move(move_of(Verb::fetch_layer_input, QueueId::h2d, writer_of(v)),
                         value_on_host(v), {at, 0, value_bytes(v)});
-      put(run.reads, at, 0, value_bytes(v), role);
+      run.reads.push_back({at, 0, value_bytes(v), Role::value, port});
       if (!values_.is_needed_later(v)) draft_.release(run, at);
     }
   }
-  void write_values(const std::vector<int>& values, Role role, Action& run) {
-    for (int v : values)
-      put(run.writes, values_.find(v).region, 0, value_bytes(v), role);
+  void write_values(Action& run) {
+    for (const auto& [port, v] : ports_written(shape_, pass()))
+      run.writes.push_back({values_.find(v).region, 0, value_bytes(v), Role::value, port});
   }
   void send_values_that_leave() {
-    for (int v : values_written(shape_, pass()))
+    for (const auto& [port, v] : ports_written(shape_, pass()))
       if (values_.leaves(v))
         draft_.add_move(move_of(Verb::send_layer_input, QueueId::d2h, pass().block),
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
@@ -218,8 +218,8 @@ class ListMaker {
   /** The block whose forward writes the value. */
   int writer_of(int value) const {
     for (int b = 0; b < shape_.n_blocks(); ++b)
-      if (std::ranges::find(shape_of(b).values.outputs, value) != shape_of(b).values.outputs.end())
-        return b;
+      for (const Port& port : shape_of(b).ports)
+        if (port.value == value && port.forward == PortUse::writes) return b;
     return -1;
   }
 
@@ -297,8 +297,8 @@ class ListMaker {
     read_weights(run);
     const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
     const RegionId slot = saves_on_host ? take_saved_slot() : -1;
-    read_values(values_read(shape_, pass()), Role::input, run);
-    write_values(values_written(shape_, pass()), Role::output, run);
+    read_values(run);
+    write_values(run);
     put_saved(run.writes, run, saved_at(run, slot));
     write_loss(run);
     use_batch_and_workspace(run);
@@ -343,9 +343,14 @@ class ListMaker {
   /** Makes the activations of a backward again, from what that reads. */
   void recompute(const Action& backward, const SavedAt& at) {
     Action again = pass_action(Verb::recompute);
+    const std::vector<Port>& ports = shape_of(again.block).ports;
+    const auto is_input = [&](const Bytes& bytes) {
+      return bytes.role == Role::value &&
+             ports[static_cast<size_t>(bytes.port)].forward == PortUse::reads;
+    };
     for (const Bytes& bytes : backward.reads)
-      if (bytes.role == Role::weights || bytes.role == Role::borrowed ||
-          bytes.role == Role::input || (bytes.role == Role::saved && at.recomputed >= 0))
+      if (bytes.role == Role::weights || bytes.role == Role::borrowed || is_input(bytes) ||
+          (bytes.role == Role::saved && at.recomputed >= 0))
         again.reads.push_back(bytes);
     if (at.recomputed >= 0) {
       put(again.writes, at.recomputed, 0, shape_of(again.block).saved_recomputed_bytes,
@@ -355,10 +360,13 @@ class ListMaker {
       write_loss(again);
       // Nobody reads the outputs again. Where they have no region of their own, they go to where
       // something else is about to be written.
-      for (int v : shape_of(again.block).values.outputs) {
+      for (size_t p = 0; p < ports.size(); ++p) {
+        if (ports[p].forward != PortUse::writes) continue;
+        const int v = ports[p].value;
         const size_t i = of_block(v, again.micro);
-        put(again.writes, layout_.values[i] >= 0 ? layout_.values[i] : layout_.discarded[i], 0,
-            value_bytes(v), Role::output);
+        const RegionId at = layout_.values[i] >= 0 ? layout_.values[i] : layout_.discarded[i];
+        if (at >= 0)
+          again.writes.push_back({at, 0, value_bytes(v), Role::value, static_cast<int>(p)});
       }
     }
     use_batch_and_workspace(again);
@@ -370,9 +378,8 @@ class ListMaker {
     Action run = pass_action(Verb::backward);
     const int b = run.block;
     read_weights(run);
-    read_values(shape_of(b).values.inputs, Role::input, run);
-    read_values(shape_of(b).values.grad_outputs, Role::grad_output, run);
-    write_values(shape_of(b).values.grad_inputs, Role::grad_input, run);
+    read_values(run);
+    write_values(run);
     make_saved_ready(run);
     use_batch_and_workspace(run);
     const int micro = run.micro;

@@ -3,21 +3,23 @@
 namespace ferry {
 namespace {
 
-std::vector<int> joined(std::vector<int> first, const std::vector<int>& then) {
-  first.insert(first.end(), then.begin(), then.end());
-  return first;
+template <class IsUsed>
+std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, IsUsed is_used) {
+  const std::vector<Port>& ports = shape.blocks[static_cast<size_t>(pass.block)].ports;
+  std::vector<UsedPort> used;
+  for (size_t p = 0; p < ports.size(); ++p)
+    if (is_used(ports[p].of(pass.backward))) used.push_back({static_cast<int>(p), ports[p].value});
+  return used;
 }
 
 }  // namespace
 
-std::vector<int> values_read(const StepShape& shape, const BlockPass& pass) {
-  const BlockValues& values = shape.blocks[static_cast<size_t>(pass.block)].values;
-  return joined(values.inputs, pass.backward ? values.grad_outputs : values.changed);
+std::vector<UsedPort> ports_read(const StepShape& shape, const BlockPass& pass) {
+  return ports_of(shape, pass, [](PortUse use) { return reads(use); });
 }
 
-std::vector<int> values_written(const StepShape& shape, const BlockPass& pass) {
-  const BlockValues& values = shape.blocks[static_cast<size_t>(pass.block)].values;
-  return pass.backward ? values.grad_inputs : joined(values.outputs, values.changed);
+std::vector<UsedPort> ports_written(const StepShape& shape, const BlockPass& pass) {
+  return ports_of(shape, pass, [](PortUse use) { return writes(use); });
 }
 
 std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains) {

@@ -15,9 +15,14 @@ struct BlockPass {
   int micro = 0;
 };
 
-/** The values that a pass reads and that it writes, those that it changes in place last. */
-std::vector<int> values_read(const StepShape& shape, const BlockPass& pass);
-std::vector<int> values_written(const StepShape& shape, const BlockPass& pass);
+/** A port that a pass uses. */
+struct UsedPort {
+  int port = -1;  ///< index into BlockShape::ports
+  int value = -1;
+};
+/** The ports that a pass reads and that it writes; those that it changes in place are in both. */
+std::vector<UsedPort> ports_read(const StepShape& shape, const BlockPass& pass);
+std::vector<UsedPort> ports_written(const StepShape& shape, const BlockPass& pass);
 
 /** The passes of a step with `n_micro` micro-batches; without `trains` the forward passes alone. */
 std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains);

@@ -95,7 +95,7 @@ void chain_blocks(StepShape& shape, int64_t n_bytes) {
   shape.values.clear();
   shape.backwards.clear();
   for (BlockShape& block : shape.blocks)
-    block.values = {};
+    block.ports.clear();
   const auto add = [&](std::string name) {
     shape.values.push_back({.name = std::move(name), .n_bytes = n_bytes});
     return static_cast<int>(shape.values.size()) - 1;
@@ -103,8 +103,12 @@ void chain_blocks(StepShape& shape, int64_t n_bytes) {
   for (size_t b = 0; b + 1 < shape.blocks.size(); ++b) {
     BlockShape &writer = shape.blocks[b], &reader = shape.blocks[b + 1];
     const int output = add("output of " + writer.name), grad = add("gradient of " + writer.name);
-    writer.values.outputs = reader.values.inputs = {output};
-    writer.values.grad_outputs = reader.values.grad_inputs = {grad};
+    using enum PortUse;
+    writer.ports.push_back({output, writes, none});
+    writer.ports.push_back({grad, none, reads});
+    if (b > 0) writer.ports.push_back({grad - 2, none, writes});
+    reader.ports.push_back({output, reads, reads});
+    if (b + 2 == shape.blocks.size()) reader.ports.push_back({grad, none, writes});
   }
 }
 

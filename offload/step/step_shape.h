@@ -13,6 +13,7 @@
 #include "offload/step/place.h"
 #include "simd/update/optim.h"
 #include "src/base/dtype.h"
+#include "src/base/port.h"
 
 namespace ferry {
 
@@ -50,21 +51,11 @@ constexpr std::optional<Activations> activations_of(std::string_view name) {
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 /** A tensor of one micro-batch that passes between blocks: hidden states, their gradient, a running
- * sum. One or several blocks read it; BlockValues says which. */
+ * sum. It lives from the first pass that writes it to the last one that reads it; ports of blocks
+ * say which these are. */
 struct ValueShape {
   std::string name;     ///< "output of layer.3"
   int64_t n_bytes = 0;  ///< bytes of a micro-batch of the largest shape
-};
-
-/** The values of a block's passes, as indices into StepShape::values. A value lives from the first
- * pass that writes it to the last one that reads it. A pass that reads and writes a value changes
- * it in place, and later passes read it as it is then. */
-struct BlockValues {
-  std::vector<int> inputs;        ///< the forward and the backward read them
-  std::vector<int> outputs;       ///< the forward writes them
-  std::vector<int> changed;       ///< the forward reads and writes them
-  std::vector<int> grad_outputs;  ///< the backward alone reads them
-  std::vector<int> grad_inputs;   ///< the backward writes them
 };
 
 /** The places of a block's bytes. */
@@ -107,7 +98,7 @@ struct BlockShape {
   std::vector<BorrowedExtent> borrowed;
   int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
-  BlockValues values;
+  std::vector<Port> ports;             ///< of StepShape::values
   BlockPlacement place;
   Activations activations = Activations::keep;
   /** True where the block's update waits for the end of the backward pass although nothing is

@@ -4,6 +4,8 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "models/ops/rows/rows.h"
@@ -35,7 +37,6 @@ ModelRunner::ModelRunner(const ModelTable& model,
                          Device& device,
                          const RunnerOptions& options)
     : model_(model),
-      links_(links_of(model)),
       shape_(shape),
       memory_(memory),
       device_(device),
@@ -181,57 +182,20 @@ BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
   return b;
 }
 
-at::Tensor ModelRunner::passed(int value, const std::byte* at, int64_t tokens) {
-  if (value < 0 || !at) return {};
+const at::Tensor& ModelRunner::passed(int value, const std::byte* at, int64_t tokens) {
   at::Tensor& t = views_->passed[{value, at, tokens}];
-  if (t.defined()) return t;
-  const PassedValue& its = links_.values[static_cast<size_t>(value)];
-  return t = view(const_cast<std::byte*>(at), {tokens, its.columns}, scalar_type_of(its.type),
-                  options_.device);
+  if (t.defined() || !at) return t;
+  const ModelValue& its = model_.values[static_cast<size_t>(value)];
+  const std::array<int64_t, 2> rows = {tokens, its.columns}, columns = {its.columns, tokens};
+  return t = view(const_cast<std::byte*>(at), its.by_column ? columns : rows,
+                  scalar_type_of(its.type), options_.device);
 }
 
-namespace {
-
-/** Where a pass has a value, whose addresses are in the order of one list, then the other. */
-const std::byte* address_of(int value,
-                            const std::vector<std::byte*>& addresses,
-                            const std::vector<int>& values,
-                            const std::vector<int>& more = {}) {
-  size_t i = 0;
-  for (const std::vector<int>* list : {&values, &more})
-    for (int listed : *list) {
-      if (listed == value && i < addresses.size()) return addresses[i];
-      ++i;
-    }
-  return nullptr;
-}
-
-}  // namespace
-
-ModelRunner::Ends ModelRunner::ends_of(const Action& action,
-                                       const ActionMemory& memory,
-                                       int64_t tokens) {
-  const auto b = static_cast<size_t>(action.block);
-  const BlockEnds& ends = links_.ends[b];
-  const BlockValues& values = shape_.blocks[b].values;
-  const auto written = [&](int value) {
-    return passed(value, address_of(value, memory.outputs, values.outputs, values.changed), tokens);
-  };
-  const auto of_backward = [&](int value) {
-    return passed(value, address_of(value, memory.grad_outputs, values.grad_outputs), tokens);
-  };
-  const bool is_backward = action.verb == Verb::backward;
-  if (links_.ends[b].lse >= 0) {
-    BlockMemory& views_of_block = views(action, memory, tokens);
-    const at::Tensor lse = is_backward ? of_backward(ends.lse) : written(ends.lse);
-    if (lse.defined()) views_of_block.lse = lse.view({tokens});
-    if (!is_backward) views_of_block.logits_state = written(ends.logits_state).view({-1, tokens});
-  }
-  return {
-      .x = passed(ends.x, address_of(ends.x, memory.inputs, values.inputs), tokens),
-      .y = written(ends.y),
-      .dy = of_backward(ends.dy),
-      .dx = passed(ends.dx, address_of(ends.dx, memory.grad_inputs, values.grad_inputs), tokens)};
+void ModelRunner::set_ports(const Action& action, const ActionMemory& memory, int64_t tokens) {
+  const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
+  ports_.resize(ports.size());
+  for (size_t p = 0; p < ports.size(); ++p)
+    ports_[p] = passed(ports[p].value, memory.ports[p], tokens);
 }
 
 BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory, int64_t tokens) {
@@ -302,9 +266,9 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
-  Ends ends = ends_of(action, memory, b.shape.tokens);
+  set_ports(action, memory, b.shape.tokens);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
-    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, ends.x);
+    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, ports_);
   at::Tensor loss, logits;
   if (memory.loss) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
@@ -313,11 +277,10 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
       logits =
           view(memory.batch + layout_.logits, {rows, model_.n_labels}, at::kFloat, options_.device);
   }
-  run_block(action, b, {.memory = &views_of_block, .x = memory.input(), .y = memory.output()},
-            [&](const RandomKey& random) {
-              blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, ends.x,
-                                                                  ends.y, loss, logits);
-            });
+  run_block(action, b, memory, {.memory = &views_of_block}, [&](const RandomKey& random) {
+    blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, ports_, loss,
+                                                        logits);
+  });
 }
 
 void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
@@ -329,22 +292,23 @@ void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
   BlockMemory& views_of_block = views(action, memory, n);
   scratch_.reset();
   std::byte* start = memory_.at(memory_.layout().generation);
-  Ends ends = ends_of(action, memory, n);
+  set_ports(action, memory, n);
   // The pieces of a vocabulary read what comes before them, which has made these rows alone.
   if (!model_.blocks[static_cast<size_t>(action.block)].piece) {
-    ends.x = view(start + generation_.last_rows, {n, model_.width}, scalar_type_of(shape_.compute),
-                  options_.device);
+    const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
+    at::Tensor x = view(start + generation_.last_rows, {n, model_.width},
+                        scalar_type_of(shape_.compute), options_.device);
     at::Tensor which = scratch_.take({n}, at::kInt);
     at::sub_out(which, all.cu_seqlens.narrow(0, 1, n), 1);
-    const int hidden = links_.ends[static_cast<size_t>(action.block)].x;
-    ops::gather_rows(passed(hidden, memory.input(), all.shape.tokens), which, ends.x);
+    ops::gather_rows(passed(ports[0].value, memory.ports[0], all.shape.tokens), which, x);
+    ports_[0] = x;  // a head reads one value, which is its first port
   }
   at::Tensor loss;
   if (memory.loss) loss = view(memory.loss, {}, at::kFloat, options_.device);
   at::Tensor logits =
       view(start + generation_.logits, {n, model_.vocab_size}, at::kFloat, options_.device);
-  blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, ends.x,
-                                                      ends.y, loss, logits);
+  blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, ports_,
+                                                      loss, logits);
 }
 
 void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
@@ -353,26 +317,22 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
-  Ends ends = ends_of(action, memory, b.shape.tokens);
-  run_block(action, b,
-            {.is_backward = true,
-             .memory = &views_of_block,
-             .x = memory.input(),
-             .y = memory.grad_output(),
-             .dx = memory.grad_input()},
+  set_ports(action, memory, b.shape.tokens);
+  run_block(action, b, memory, {.is_backward = true, .memory = &views_of_block},
             [&](const RandomKey& random) {
               blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block,
-                                                                   ends.x, ends.dy, ends.dx);
+                                                                   ports_);
             });
 }
 
 void ModelRunner::run_block(const Action& action,
                             const BatchTensors& batch,
+                            const ActionMemory& memory,
                             GraphKey graph,
                             const std::function<void(const RandomKey&)>& work) {
   const RandomKey random = key(action);
   // A graph would be of the sequences' lengths, which are others with each token.
-  if (!graphs_ || generates_ ||
+  if (!graphs_ || generates_ || memory.ports.size() > GraphKey::kPorts_max ||
       !runs_as_graph(model_, action.block, batch.shape, graph.is_backward))
     return work(random);
   const auto shape = blocks_[static_cast<size_t>(action.block)]->graph_shape(batch);
@@ -380,6 +340,7 @@ void ModelRunner::run_block(const Action& action,
   graph.training = random.training;
   graph.batch = batch.cu_seqlens.const_data_ptr();
   graph.shape = *shape;
+  std::ranges::copy(memory.ports, graph.ports.begin());
   graphs_->run(graph, random, work);
 }
 

@@ -15,7 +15,6 @@
 
 #include "models/batch_layout.h"
 #include "models/block.h"
-#include "models/cut_vocabulary.h"
 #include "models/generation_memory.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/block_graphs.h"
@@ -76,22 +75,18 @@ class ModelRunner final : public ComputeWork {
   /** Runs the head on the last token of each sequence alone. */
   void generate(const Action& action, const ActionMemory& memory);
   BatchTensors& batch(const Action& action, const ActionMemory& memory);
-  /** A value of a micro-batch with so many tokens; undefined where `value` is -1 or has no place.
-   */
-  at::Tensor passed(int value, const std::byte* at, int64_t tokens);
-  /** The same of a block's pass, which has the value's address in `memory`. */
-  struct Ends {
-    at::Tensor x, y, dy, dx;
-  };
-  Ends ends_of(const Action& action, const ActionMemory& memory, int64_t tokens);
+  /** A value of a micro-batch with so many tokens; undefined where it has no place. */
+  const at::Tensor& passed(int value, const std::byte* at, int64_t tokens);
+  /** Fills ports_ for a block's pass. */
+  void set_ports(const Action& action, const ActionMemory& memory, int64_t tokens);
   RandomKey key(const Action& action) const;
   void run_block(const Action& action,
                  const BatchTensors& batch,
+                 const ActionMemory& memory,
                  GraphKey graph,
                  const std::function<void(const RandomKey&)>& work);
 
   const ModelTable& model_;
-  BlockLinks links_;
   const StepShape& shape_;
   RunMemory& memory_;
   Device& device_;
@@ -114,6 +109,7 @@ class ModelRunner final : public ComputeWork {
   bool generates_ = false;       ///< the batch that was loaded last
   std::vector<int32_t> cache_places_, cache_lengths_;
   std::unique_ptr<Views> views_;
+  std::vector<at::Tensor> ports_;  ///< of the pass that runs
 };
 
 }  // namespace ferry

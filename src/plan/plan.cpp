@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/cut_vocabulary.h"
 #include "models/generation_memory.h"
 #include "offload/step/ring_size.h"
 #include "src/plan/learnt_steps.h"
@@ -17,26 +16,13 @@ constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
 /** Random keys, seed and offset that CUDA graphs read (src/engine/cuda/block_graphs.h). */
 constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
 
-/** Adds the values that pass between blocks; the engine finds each by its place in these lists. */
+/** Adds the values that pass between blocks. */
 void link_blocks(StepShape& shape, const ModelTable& model, const BatchShape& largest) {
-  const BlockLinks links = links_of(model);
-  for (const PassedValue& value : links.values)
+  for (const ModelValue& value : model.values)
     shape.values.push_back({.name = value.name, .n_bytes = value.n_bytes(largest)});
-  shape.backwards = links.backwards;
-  const auto put = [](std::vector<int>& values, int value) {
-    if (value >= 0) values.push_back(value);
-  };
-  for (size_t b = 0; b < shape.blocks.size(); ++b) {
-    const BlockEnds& ends = links.ends[b];
-    BlockValues& values = shape.blocks[b].values;
-    put(values.inputs, ends.x);
-    for (int value : {ends.y, ends.logits_state})
-      put(ends.changes ? values.changed : values.outputs, value);
-    if (ends.writes_lse) put(values.outputs, ends.lse);
-    for (int value : {ends.dy, ends.lse})
-      put(values.grad_outputs, value);
-    put(values.grad_inputs, ends.dx);
-  }
+  shape.backwards = model.backwards;
+  for (size_t b = 0; b < shape.blocks.size(); ++b)
+    shape.blocks[b].ports = model.blocks[b].ports;
 }
 
 }  // namespace

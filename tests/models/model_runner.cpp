@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <random>
 
@@ -83,7 +84,7 @@ ModelRunner::ModelRunner(ModelTable table,
                          LossKind loss,
                          const BatchShape& shape,
                          at::Device device)
-    : table_(std::move(table)), device_(device), links_(links_of(table_)) {
+    : table_(std::move(table)), device_(device) {
   const auto region = [&](int64_t n_bytes) { return std::make_unique<Region>(n_bytes, device); };
   const at::ScalarType compute = scalar_type_of(table_.compute);
   const int64_t element_bytes = static_cast<int64_t>(size_of(table_.compute));
@@ -118,23 +119,20 @@ ModelRunner::ModelRunner(ModelTable table,
   }
   forward_scratch_ = region(*std::max_element(forward_bytes_.begin(), forward_bytes_.end()));
   backward_scratch_ = region(*std::max_element(backward_bytes_.begin(), backward_bytes_.end()));
-  for (const PassedValue& value : links_.values)
+  for (const ModelValue& value : table_.values)
     passed_.push_back(region(value.n_bytes(shape)));
 }
 
-at::Tensor ModelRunner::passed(int value, int64_t tokens) {
-  if (value < 0) return {};
-  const PassedValue& its = links_.values[static_cast<size_t>(value)];
-  return passed_[static_cast<size_t>(value)]->at(0, {tokens, its.columns},
-                                                 scalar_type_of(its.type));
-}
-
-void ModelRunner::set_passed(size_t b, const BatchTensors& batch) {
-  const int64_t T = batch.shape.tokens;
-  const BlockEnds& ends = links_.ends[b];
-  BlockMemory& memory = blocks_[b].memory;
-  if (ends.logits_state >= 0) memory.logits_state = passed(ends.logits_state, T).view({-1, T});
-  if (ends.lse >= 0) memory.lse = passed(ends.lse, T).view({T});
+std::vector<at::Tensor> ModelRunner::ports_of(size_t b, int64_t tokens, bool is_backward) {
+  std::vector<at::Tensor> tensors;
+  for (const Port& port : table_.blocks[b].ports) {
+    if (tensors.emplace_back(); port.of(is_backward) == PortUse::none) continue;
+    const ModelValue& its = table_.values[static_cast<size_t>(port.value)];
+    const std::array<int64_t, 2> rows = {tokens, its.columns}, columns = {its.columns, tokens};
+    tensors.back() = passed_[static_cast<size_t>(port.value)]->at(0, its.by_column ? columns : rows,
+                                                                  scalar_type_of(its.type));
+  }
+  return tensors;
 }
 
 void ModelRunner::randomise(uint64_t seed, float std) {
@@ -182,9 +180,7 @@ float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::
     mine.block = table_.blocks[b].random_block;
     Scratch scratch(forward_scratch_->data(), forward_bytes_[b], device_);
     run.memory.scratch = &scratch;
-    set_passed(b, batch);
-    at::Tensor y = passed(links_.ends[b].y, T);
-    run.code->forward(mine, batch, run.memory, passed(links_.ends[b].x, T), y, loss, logits);
+    run.code->forward(mine, batch, run.memory, ports_of(b, T, false), loss, logits);
     run.forward_peak = scratch.peak_bytes();
   }
   return loss.item<float>();
@@ -192,17 +188,14 @@ float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::
 
 void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
   const int64_t T = batch.shape.tokens;
-  for (const int block : links_.backwards) {
+  for (const int block : table_.backwards) {
     const auto b = static_cast<size_t>(block);
     RunBlock& run = blocks_[b];
     RandomKey mine = key;
     mine.block = table_.blocks[b].random_block;
     Scratch scratch(backward_scratch_->data(), backward_bytes_[b], device_);
     run.memory.scratch = &scratch;
-    set_passed(b, batch);
-    const BlockEnds& ends = links_.ends[b];
-    at::Tensor dy = passed(ends.dy, T), dx = passed(ends.dx, T);
-    run.code->backward(mine, batch, run.memory, passed(ends.x, T), dy, dx);
+    run.code->backward(mine, batch, run.memory, ports_of(b, T, true));
     run.backward_peak = scratch.peak_bytes();
   }
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "models/block.h"
-#include "models/cut_vocabulary.h"
 #include "models/tensor_table.h"
 
 namespace ferry::test {
@@ -82,15 +81,13 @@ class ModelRunner {
     int64_t forward_peak = 0, backward_peak = 0;
   };
   std::map<std::string, at::Tensor> by_hf_name(bool grads);
-  /** What a block reads or leaves of so many tokens; undefined where `value` is -1. */
-  at::Tensor passed(int value, int64_t tokens);
-  void set_passed(size_t b, const BatchTensors& batch);
+  /** The values at the block's ports, of so many tokens; undefined where the pass has no use. */
+  std::vector<at::Tensor> ports_of(size_t b, int64_t tokens, bool is_backward);
 
   ModelTable table_;
   at::Device device_;
-  BlockLinks links_;
   std::vector<RunBlock> blocks_;
-  std::vector<std::unique_ptr<Region>> passed_;  ///< by value of links_
+  std::vector<std::unique_ptr<Region>> passed_;  ///< by ModelTable::values
   std::unique_ptr<Region> forward_scratch_, backward_scratch_;
   std::vector<int64_t> forward_bytes_, backward_bytes_;
 };

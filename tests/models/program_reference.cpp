@@ -20,6 +20,7 @@
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/rows/rows_op.h"
+#include "models/ops/tanh/tanh_op.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/error.h"
 #include "tests/models/ops_case.h"
@@ -82,14 +83,25 @@ ProgramReference::Grads ProgramReference::grads() const {
 
 at::Tensor ProgramReference::loss(const TestBatch& batch) {
   loss_ = at::zeros({}, at::kDouble);
-  at::Tensor x;
+  std::vector<at::Tensor> between(table_.values.size());
   for (size_t b = 0; b < table_.blocks.size(); ++b) {
     const BlockProgram& program = table_.blocks[b].compiled->program;
     values_.assign(program.values.size(), {});
-    if (program.has_input) values_[0] = x;
+    const auto for_ports = [&](const auto& each) {
+      for (size_t v = 0; v < program.values.size(); ++v)
+        if (const int port = program.values[v].port; port != kNone) {
+          const Port& its = program.ports[static_cast<size_t>(port)];
+          each(its.forward, between[static_cast<size_t>(its.value)], values_[v]);
+        }
+    };
+    for_ports([](PortUse use, const at::Tensor& value, at::Tensor& here) {
+      if (reads(use)) here = value;
+    });
     for (const Op& op : program.ops)
       run(op, b, batch);
-    if (program.output != kNone) x = values_[static_cast<size_t>(program.output)];
+    for_ports([](PortUse use, at::Tensor& value, const at::Tensor& here) {
+      if (writes(use)) value = here;
+    });
   }
   return loss_;
 }
@@ -110,6 +122,7 @@ void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
   const std::map<const OpDef*, std::function<void()>> references = {
       {&ops::kEmbedding, [&] { out(0, embedding(op, block, batch)); }},
       {&ops::kLinear, [&] { out(0, plus(plus(in(0).matmul(p(0).t()), p(1)), in(1))); }},
+      {&ops::kTanh, [&] { out(0, at::tanh(in(0))); }},
       {&ops::kNorm, [&] { out(0, layer_norm(in(0), p(0), p(1), norm_eps())); }},
       {&ops::kResidualNorm,
        [&] {

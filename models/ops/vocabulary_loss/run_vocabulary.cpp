@@ -45,23 +45,23 @@ void run_vocabulary_piece(const OpCall& c) {
                            .vocab = c.target.vocab_size,
                            .soft_cap = with.soft_cap};
   if (c.part == Part::forward) {
-    const at::Tensor& t = c.operands<VocabularyValues>().t;
-    const int64_t rows = t.size(0);
+    const auto o = c.operands<VocabularyPieceValues>();
+    const int64_t rows = o.t->size(0);
     const at::Tensor labels = labels_of(c, rows);
-    LogitsState state = LogitsState::at(c.memory.logits_state, rows, with.piece.is_first());
-    take_words(t, words, labels, state, c.logits, c.scratch);
+    LogitsState state = LogitsState::at(o.state, rows, with.piece.is_first());
+    take_words(o.t, words, labels, state, c.logits, c.scratch);
     if (!with.piece.is_last()) return;
-    at::Tensor lse = c.memory.lse.narrow(0, 0, rows);
+    at::Tensor lse = o.lse->view({-1}).narrow(0, 0, rows);
     return cross_entropy_forward(state, labels, words.vocab, c.batch.label_smoothing,
                                  c.batch.loss_weight, lse, c.loss);
   }
-  const auto [t, before, dt] = c.operands<VocabularyPieceGrads>();
+  const auto [t, lse, before, dt] = c.operands<VocabularyPieceGrads>();
   const auto grads = c.grads<VocabularyParams>();
   const int64_t rows = t->size(0);
   const bool is_f32 = c.target.compute == DType::f32;
   // The last one's gradient is of the compute type: of 16 bits it is the sum, rounded.
   at::Tensor& sum = is_f32 || !with.piece.is_last() ? dt : before;
-  words_backward(t, words, labels_of(c, rows), c.memory.lse.narrow(0, 0, rows),
+  words_backward(t, words, labels_of(c, rows), lse->view({-1}).narrow(0, 0, rows),
                  c.batch.label_smoothing, c.batch.loss_weight * c.batch.grad_scale, sum, grads.word,
                  grads.bias, c.scratch);
   if (with.piece.is_last() && !is_f32) dt->copy_(sum);

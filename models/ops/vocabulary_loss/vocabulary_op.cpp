@@ -9,7 +9,7 @@ namespace ferry::ops {
 namespace {
 
 ValueId rows_of_head(const OpCase& c) {
-  return values_of<VocabularyValues>(c.op).t;
+  return c.op.in[0];
 }
 
 /** Bytes of the labels of the rows that have one. */
@@ -88,17 +88,18 @@ const OpDef kVocabularyLoss = {
 
 const OpDef kVocabularyPiece = {
     .name = "vocabulary_piece",
-    .values = VocabularyValues<int>::kNames,
-    .n_inputs = 1,
+    .values = VocabularyPieceValues<int>::kNames,
+    .n_inputs = 2,
     .params = VocabularyParams<int>::kNames,
     .attributes = vocabulary_attributes,
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
-          const auto v = values_of<VocabularyValues>(op);
-          const bool is_first = op.with<VocabularyAttributes>().piece.is_first();
+          const auto v = values_of<VocabularyPieceValues>(op);
           VocabularyPieceGrads<int> places = {
-              .t = p.data(v.t), .before = is_first ? kNone : p.grad_so_far(), .dt = kNone};
-          places.dt = p.grad_place(v.t, /*adds=*/false).place;
+              .t = p.data(v.t), .lse = p.data(v.lse), .before = kNone, .dt = kNone};
+          const auto grad = p.grad_place(v.t, /*adds=*/true);
+          places.before = grad.sum;
+          places.dt = grad.place;
           p.call(p.op(), Part::backward, places);
         },
     .scratch =

@@ -37,15 +37,23 @@ struct VocabularyGrads {
   static constexpr std::array<std::string_view, 2> kNames = {"t", "dt"};
 };
 
+/** `before`, `state`: (4, tokens) fp32, what is known of each row's logits by the pieces before,
+ * and with this one; one tensor. `lse` (tokens): the last piece's forward writes it. */
+template <class T>
+struct VocabularyPieceValues {
+  T t, before, state, lse;
+  static constexpr std::array<std::string_view, 4> kNames = {"t", "before", "state", "lse"};
+};
+
 /** `before`: the sum of the pieces before, absent of the first. dt is the sum with this piece's
  * part; of the last piece it is the gradient. */
 template <class T>
 struct VocabularyPieceGrads {
-  T t, before, dt;
-  static constexpr std::array<std::string_view, 3> kNames = {"t", "before", "dt"};
+  T t, lse, before, dt;
+  static constexpr std::array<std::string_view, 4> kNames = {"t", "lse", "before", "dt"};
 };
 
-/** A piece keeps and adds up in values that all pieces share (BlockMemory::logits_state). */
+/** A piece adds to values that lie between blocks. */
 extern const OpDef kVocabularyLoss, kVocabularyPiece;
 
 }  // namespace ferry::ops

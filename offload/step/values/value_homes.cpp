@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "offload/step/passes.h"
+
 namespace ferry {
 namespace {
 
@@ -17,17 +19,12 @@ class HomeFinder {
   explicit HomeFinder(const StepShape& shape)
       : shape_(shape), n_(shape.n_blocks()), lives_(shape.values.size()) {
     for (int b = 0; b < n_; ++b)
-      for (const auto* values :
-           {&values_of(b).inputs, &values_of(b).outputs, &values_of(b).changed})
-        touch(*values, b, false);
+      touch({.backward = false, .block = b}, b);
     int pass = n_;
     backward_of_.resize(shape.blocks.size(), 2 * n_);
     for (int b : shape.backward_order()) {
       backward_of_[static_cast<size_t>(b)] = pass;
-      touch(values_of(b).inputs, pass, true);
-      touch(values_of(b).grad_outputs, pass, true);
-      touch(values_of(b).grad_inputs, pass, false);
-      ++pass;
+      touch({.backward = true, .block = b}, pass++);
     }
   }
 
@@ -41,15 +38,16 @@ class HomeFinder {
   }
 
  private:
-  const BlockValues& values_of(int b) const { return shape_.blocks[static_cast<size_t>(b)].values; }
   int backward_of(int b) const { return backward_of_[static_cast<size_t>(b)]; }
 
-  void touch(const std::vector<int>& values, int pass, bool backward_reads) {
-    for (int v : values) {
-      Life& life = lives_[static_cast<size_t>(v)];
+  void touch(const BlockPass& its, int pass) {
+    for (const Port& port : shape_.blocks[static_cast<size_t>(its.block)].ports) {
+      const PortUse use = port.of(its.backward);
+      if (use == PortUse::none) continue;
+      Life& life = lives_[static_cast<size_t>(port.value)];
       if (life.first < 0) life.first = pass;
       life.last = pass;
-      life.n_backward_reads += backward_reads;
+      life.n_backward_reads += its.backward && reads(use);
     }
   }
 
@@ -91,8 +89,9 @@ class HomeFinder {
         stays.push_back({4 * lives_[v].first + 2, 4 * lives_[v].last + 3, v, &homes_.of[v].shared,
                          lives_[v].first >= n_});
     for (int b = 0; b < n_; ++b)
-      for (int output : values_of(b).outputs)
-        if (const auto v = static_cast<size_t>(output); homes_.of[v].kind == ValueHome::Kind::slot)
+      for (const Port& port : shape_.blocks[static_cast<size_t>(b)].ports)
+        if (const auto v = static_cast<size_t>(port.value);
+            port.forward == PortUse::writes && homes_.of[v].kind == ValueHome::Kind::slot)
           stays.push_back(
               {4 * backward_of(b), 4 * backward_of(b), v, &homes_.of[v].discarded, true});
     std::ranges::stable_sort(stays, {}, &Stay::from);

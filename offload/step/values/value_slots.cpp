@@ -24,7 +24,7 @@ std::vector<std::vector<int>> ValueSlots::reads_of_items() {
   if (layout_.value_slots.empty()) return reads;
   reads.resize(shape_.values.size() * static_cast<size_t>(n_micro_));
   for (t_ = 0; t_ < passes_.size(); ++t_)
-    for (int value : values_read(shape_, passes_[t_]))
+    for (const auto& [port, value] : ports_read(shape_, passes_[t_]))
       if (is_in_slot(value))
         reads[static_cast<size_t>(item_of(value))].push_back(static_cast<int>(t_));
   return reads;
@@ -36,9 +36,9 @@ void ValueSlots::find_those_that_leave() {
   written_.assign(shape_.values.size() * static_cast<size_t>(n_micro_), -1);
   for (size_t t = 0; t < passes_.size(); ++t) {
     begin_pass(t);
-    for (int value : values_read(shape_, passes_[t]))
+    for (const auto& [port, value] : ports_read(shape_, passes_[t]))
       find(value);
-    for (int value : values_written(shape_, passes_[t])) {
+    for (const auto& [port, value] : ports_written(shape_, passes_[t])) {
       find(value);
       written_[static_cast<size_t>(item_of(value))] = static_cast<int>(t);
     }
@@ -50,7 +50,7 @@ void ValueSlots::begin_pass(size_t t) {
   t_ = t;
   pinned_.clear();
   if (layout_.value_slots.empty()) return;
-  for (int value : values_read(shape_, passes_[t]))
+  for (const auto& [port, value] : ports_read(shape_, passes_[t]))
     if (const int slot = slots_.find(item_of(value)); slot >= 0) pinned_.push_back(slot);
 }
 

@@ -3,6 +3,7 @@
 // launches, the GPU waits for the CPU, unless one launch starts them all. A block is run once as it
 // is, recorded the second time and replayed from then on. Private to src/engine and src/measure.
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -16,9 +17,11 @@ namespace ferry {
  * the content of memory, and in nothing else. */
 struct GraphKey {
   bool is_backward = false, training = false;
-  const BlockMemory* memory = nullptr;         ///< its address stands for those it holds
-  const void *x = nullptr, *y = nullptr;       ///< input; output or its gradient
-  const void *dx = nullptr, *batch = nullptr;  ///< gradient of the input; batch region
+  const BlockMemory* memory = nullptr;  ///< its address stands for those it holds
+  const void* batch = nullptr;          ///< batch region
+  /** Values between blocks, by port. Blocks with more ports run without graphs. */
+  static constexpr size_t kPorts_max = 8;
+  std::array<const void*, kPorts_max> ports{};
   Block::GraphShape shape = {};
   auto operator<=>(const GraphKey&) const = default;
 };

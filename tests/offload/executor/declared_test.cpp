@@ -113,8 +113,8 @@ TEST(Declared, WhatIsNotSaidShows) {
   const StepShape shape = make_shape({.n_layers = 1, .n_micro_max = 2});
   ToyOptions options = options_of(shape, true);
   const ToyResult expected = run_toy(options);
-  for (const Role role : {Role::weights, Role::borrowed, Role::input, Role::output, Role::grads,
-                          Role::saved, Role::states, Role::loss, Role::square_sum}) {
+  for (const Role role : {Role::weights, Role::borrowed, Role::value, Role::grads, Role::saved,
+                          Role::states, Role::loss, Role::square_sum}) {
     options.fault = [role](StepList& list) {
       for (Action& a : list)
         for (auto* all : {&a.reads, &a.writes})

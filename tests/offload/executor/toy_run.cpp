@@ -110,12 +110,30 @@ std::vector<float> ToyWork::fold(const Action& action, const ActionMemory& memor
   return sum;
 }
 
+namespace {
+
+using enum PortUse;
+
+/** The place of the first value that passes of the block use so; null: there is none. */
+std::byte* value_at(const BlockShape& block,
+                    const ActionMemory& memory,
+                    PortUse forward,
+                    PortUse backward) {
+  for (size_t p = 0; p < block.ports.size(); ++p)
+    if (block.ports[p].forward == forward && block.ports[p].backward == backward)
+      return memory.ports[p];
+  return nullptr;
+}
+
+}  // namespace
+
 void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   if (before) before(action);
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (memory.input()) x = read(device_, memory.input(), shape_.compute, kWidth);
+  if (const std::byte* in = value_at(block(action), memory, reads, reads))
+    x = read(device_, in, shape_.compute, kWidth);
   const std::vector<float> w = fold(action, memory);
   std::vector<float> saved(2 * kN);
   std::vector<float> y(kN);
@@ -132,10 +150,11 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
       write(device_, memory.saved, DType::f32, std::vector<float>(saved.begin(), half));
     write(device_, memory.saved_recomputed, DType::f32, std::vector<float>(half, saved.end()));
     if (action.verb == Verb::recompute) return;
-  } else if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0) {
+  } else if (block(action).saved_bytes > 0) {
     write(device_, memory.saved, DType::f32, saved);
   }
-  if (memory.output()) return write(device_, memory.output(), shape_.compute, y);
+  if (std::byte* out = value_at(block(action), memory, writes, none))
+    return write(device_, out, shape_.compute, y);
   float loss = 0;
   for (size_t i = 0; i < kN; ++i)
     loss += y[i] * batch[kN + i];
@@ -152,15 +171,17 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> dy(batch.begin() + kWidth, batch.end());
-  if (memory.grad_output()) dy = read(device_, memory.grad_output(), shape_.compute, kWidth);
+  if (const std::byte* out = value_at(block(action), memory, none, reads))
+    dy = read(device_, out, shape_.compute, kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (memory.input()) x = read(device_, memory.input(), shape_.compute, kWidth);
+  if (const std::byte* in = value_at(block(action), memory, reads, reads))
+    x = read(device_, in, shape_.compute, kWidth);
   std::vector<float> saved(2 * kN, 0.5f);
   if (memory.saved_recomputed) {
     saved = read(device_, memory.saved, DType::f32, kWidth);
     const std::vector<float> y = read(device_, memory.saved_recomputed, DType::f32, kWidth);
     saved.insert(saved.end(), y.begin(), y.end());
-  } else if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0) {
+  } else if (block(action).saved_bytes > 0) {
     saved = read(device_, memory.saved, DType::f32, 2 * kWidth);
   }
   const std::vector<float> w = fold(action, memory);
@@ -173,11 +194,12 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
     if (use.grads) write(device_, use.grads, shape_.compute, g);
     ++operation;
   }
-  if (!memory.grad_input()) return;
+  std::byte* grad_of_x = value_at(block(action), memory, none, writes);
+  if (!grad_of_x) return;
   std::vector<float> dx(kN);
   for (size_t i = 0; i < kN; ++i)
     dx[i] = 0.7f * dy[i] + 0.1f * saved[i] + 0.02f * w[i];
-  write(device_, memory.grad_input(), shape_.compute, dx);
+  write(device_, grad_of_x, shape_.compute, dx);
 }
 
 bool ToyResult::operator==(const ToyResult& other) const {

@@ -153,9 +153,9 @@ TEST(Layout, ACpuHasOneKindOfGradientSlots) {
 std::set<RegionId> outputs_of(const StepShape& shape, const Layout& layout) {
   std::set<RegionId> regions;
   for (const BlockShape& block : shape.blocks)
-    for (int v : block.values.outputs)
-      for (int live = 0; live < shape.n_live(); ++live)
-        regions.insert(layout.values[static_cast<size_t>(v * shape.n_live() + live)]);
+    for (const Port& port : block.ports)
+      for (int live = 0; live < shape.n_live() && port.forward == PortUse::writes; ++live)
+        regions.insert(layout.values[static_cast<size_t>(port.value * shape.n_live() + live)]);
   return regions;
 }
 

@@ -158,21 +158,26 @@ class ProgramMaker {
     content.from += trained;
     check({bytes.region, bytes.offset + trained, bytes.n_bytes - trained}, content);
   }
-  void check_values(const Action& a,
-                    Role role,
-                    std::vector<int> values,
-                    const std::vector<int>& more = {}) {
-    values.insert(values.end(), more.begin(), more.end());
-    const auto found = all(a.reads, role, bytes_of(values));
+  /** The values that the pass uses so. A forward that changes a value does not run again. */
+  template <class IsUsed>
+  std::vector<int> values_of(const Action& a, IsUsed is_used) const {
+    std::vector<int> values;
+    for (const Port& port : block(a.block).ports) {
+      const PortUse use = port.of(a.verb == Verb::backward);
+      const bool is_run = a.verb != Verb::recompute || use != PortUse::changes;
+      if (is_run && is_used(use)) values.push_back(port.value);
+    }
+    return values;
+  }
+  void check_values(const Action& a) {
+    const std::vector<int> values = values_of(a, [](PortUse use) { return reads(use); });
+    const auto found = all(a.reads, Role::value, bytes_of(values));
     for (size_t i = 0; i < std::min(found.size(), values.size()); ++i)
       check(found[i], value_of(values[i], a.micro));
   }
-  void write_values(const Action& a,
-                    Role role,
-                    std::vector<int> values,
-                    const std::vector<int>& more = {}) {
-    values.insert(values.end(), more.begin(), more.end());
-    const auto found = all(a.writes, role, bytes_of(values));
+  void write_values(const Action& a) {
+    const std::vector<int> values = values_of(a, [](PortUse use) { return writes(use); });
+    const auto found = all(a.writes, Role::value, bytes_of(values));
     for (size_t i = 0; i < std::min(found.size(), values.size()); ++i) {
       // Each write makes it another: the passes that change a value in place are all counted.
       if (a.verb != Verb::recompute) ++n_writes_[{values[i], a.micro}];
@@ -365,9 +370,7 @@ class ProgramMaker {
     }
     for (Role role : {Role::batch, Role::batch_on_host})
       check_all(a, role, shape_.batch_bytes, {What::batch, 0, m, step_});
-    const BlockValues& values = block(b).values;
-    const bool is_forward = a.verb == Verb::forward;
-    check_values(a, Role::input, values.inputs, is_forward ? values.changed : std::vector<int>());
+    check_values(a);
     // Activations that selective makes again lie apart from those it keeps, but for a block without
     // a backward pass.
     const bool is_apart = has_backward && shape_.trains &&
@@ -381,13 +384,12 @@ class ProgramMaker {
       write_all(a, Role::saved_recomputed, apart, recomputed);
       if (a.verb == Verb::recompute && is_apart) return;
       write_all(a, Role::saved, block(b).saved_bytes - apart, kept);
-      write_values(a, Role::output, values.outputs, values.changed);
+      write_values(a);
       if (b == shape_.n_blocks() - 1) write_all(a, Role::loss, 8, {What::loss, 0, m, step_});
       return;
     }
     check_all(a, Role::saved_recomputed, apart, recomputed);
-    check_values(a, Role::grad_output, values.grad_outputs);
-    write_values(a, Role::grad_input, values.grad_inputs);
+    write_values(a);
     const bool wants_grads = shape_.has_grads(b);
     write_all(a, Role::grads, wants_grads ? grads_n(b) * compute_bytes() : 0,
               {What::grads, b, m, step_});

@@ -301,6 +301,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
  * they look up and what is known of their logits is changed from piece to piece, and the head's
  * backwards go the way of its forwards. */
 inline void link_pieces(StepShape& shape, int n_first, int n_last) {
+  using enum PortUse;
   const int64_t n_bytes = layer_input_bytes(shape.compute);
   const int n = shape.n_blocks(), first_of_head = n - n_last;
   shape.values.clear();
@@ -311,19 +312,16 @@ inline void link_pieces(StepShape& shape, int n_first, int n_last) {
   };
   int x = add("words", n_bytes), dx = add("gradient of words", n_bytes);
   for (int b = 0; b < first_of_head; ++b) {
-    BlockValues& values = shape.blocks[static_cast<size_t>(b)].values;
-    values = {};
+    std::vector<Port>& ports = shape.blocks[static_cast<size_t>(b)].ports;
     if (b < n_first) {
-      (b == 0 ? values.outputs : values.changed) = {x};
-      values.grad_outputs = {dx};
+      ports = {{x, b == 0 ? writes : changes, none}, {dx, none, reads}};
       continue;
     }
-    values.inputs = {x};
-    values.grad_inputs = {dx};
+    ports = {{x, reads, reads}, {dx, none, writes}};
     x = add("output", n_bytes);
     dx = add("gradient", n_bytes);
-    values.outputs = {x};
-    values.grad_outputs = {dx};
+    ports.push_back({x, writes, none});
+    ports.push_back({dx, none, reads});
   }
   for (int b = 0; b < n; ++b)  // a forward that changes a value cannot run again
     if (b < n_first || b >= first_of_head)
@@ -332,12 +330,16 @@ inline void link_pieces(StepShape& shape, int n_first, int n_last) {
   const int state = add("state", 2 * n_bytes), lse = add("lse", n_bytes / 4);
   const int sum = add("sum", 2 * n_bytes);
   for (int b = first_of_head; b < n; ++b) {
-    BlockValues& values = shape.blocks[static_cast<size_t>(b)].values;
     const bool is_first = b == first_of_head, is_last = b == n - 1;
-    values = {.inputs = {x}, .grad_outputs = {lse}, .grad_inputs = {is_last ? dx : sum}};
-    (is_first ? values.outputs : values.changed) = {state};
-    if (is_last) values.outputs.push_back(lse);
-    if (!is_first) values.grad_outputs.push_back(sum);
+    std::vector<Port>& ports = shape.blocks[static_cast<size_t>(b)].ports;
+    ports = {{x, reads, reads},
+             {state, is_first ? writes : changes, none},
+             {sum, none,
+              is_first  ? writes
+              : is_last ? reads
+                        : changes},
+             {lse, is_last ? writes : none, reads}};
+    if (is_last) ports.push_back({dx, none, writes});
     shape.backwards.push_back(b);
   }
   for (int b = first_of_head; b-- > 0;)
