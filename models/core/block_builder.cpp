@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "models/core/compile.h"
 #include "models/ops/activation/activation_op.h"
@@ -151,8 +152,19 @@ void BlockBuilder::leave_gradients() {
   }
 }
 
+/** Kernels take dense tensors; products take any rows. */
+void BlockBuilder::check_parts() const {
+  for (const Op& op : program_.ops)
+    for (const auto* values : {&op.in, &op.out})
+      for (const ValueId id : *values)
+        FERRY_CHECK(id == kNone || program_.value(id).whole == kNone || op.def == &ops::kLinear,
+                    "'{}' is a part of a value, which {} cannot take", program_.value(id).name,
+                    op.def->name);
+}
+
 int BlockBuilder::close() {
   leave_gradients();
+  check_parts();
   ModelTable& model = model_.model_;
   const auto index = static_cast<int>(model.blocks.size());
   const auto n_own = static_cast<ParamId>(table_.params.size());
@@ -308,6 +320,37 @@ ValueId BlockBuilder::embedding(const std::string& name,
   return y;
 }
 
+std::vector<ValueId> BlockBuilder::split(
+    ValueId whole, const std::vector<std::pair<std::string, int64_t>>& parts) {
+  std::vector<ValueId> ids;
+  int64_t first = 0;
+  for (const auto& [name, columns] : parts) {
+    ids.push_back(value(name, program_.value(whole).rows, columns));
+    Value& part = program_.values.back();
+    part.type = program_.value(whole).type;
+    part.whole = whole;
+    part.first_column = std::exchange(first, first + columns);
+  }
+  FERRY_CHECK(first == columns_of(whole), "parts of {} columns of {}", first, columns_of(whole));
+  return ids;
+}
+
+ValueId BlockBuilder::join(const std::string& name, const std::vector<ValueId>& parts) {
+  int64_t columns = 0;
+  for (const ValueId part : parts)
+    columns += columns_of(part);
+  const ValueId whole = value(name, program_.value(parts.at(0)).rows, columns);
+  int64_t first = 0;
+  for (const ValueId part : parts) {
+    Value& its = program_.values[static_cast<size_t>(part)];
+    FERRY_CHECK(its.whole == kNone && its.port == kNone && program_.producer_of(part) != kNone,
+                "'{}' cannot become a part of '{}'", its.name, name);
+    its.whole = whole;
+    its.first_column = std::exchange(first, first + its.columns);
+  }
+  return whole;
+}
+
 ValueId BlockBuilder::linear(
     const std::string& name, ValueId x, ParamId weight, ParamId bias, ValueId residual) {
   const ValueId y = value(name, program_.value(x).rows, rows_of_param(weight));
@@ -407,7 +450,7 @@ ValueId BlockBuilder::attention(const std::string& name,
   ops::AttentionAttributes with = {
       .heads = heads, .causal = causal, .scores = scores, .dropout = dropout, .random = random};
   ops::AttentionParams<ParamId> params = {.bias = kNone};
-  if (const int before = program_.producer_of(qkv); before != kNone)
+  if (const int before = program_.producer_of(qkv); before != kNone && !program_.is_joined(qkv))
     if (Op& map = program_.ops[static_cast<size_t>(before)]; map.def == &ops::kLinear) {
       params.bias = params_of<ops::LinearParams>(map).bias;
       map.with<ops::LinearAttributes>().sums_bias = with.sums_bias = params.bias != kNone;

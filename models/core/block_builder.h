@@ -85,6 +85,12 @@ class BlockBuilder {
                     ParamId position,
                     ParamId type,
                     const ops::EmbeddingRule& rows = {});
+  /** Takes a value apart: columns of it, one part after the other, which are all of it. Linear maps
+   * read them, and each is read. Nothing else reads the value. */
+  std::vector<ValueId> split(ValueId whole,
+                             const std::vector<std::pair<std::string, int64_t>>& parts);
+  /** Outputs of linear maps side by side, as one value that they write. Nothing else reads them. */
+  ValueId join(const std::string& name, const std::vector<ValueId>& parts);
   /** x w^T + bias + residual; both may be kNone. */
   ValueId linear(const std::string& name,
                  ValueId x,
@@ -238,6 +244,7 @@ class BlockBuilder {
   void change_output(ValueId y);
   /** Gives ports to the gradients of what the block reads. */
   void leave_gradients();
+  void check_parts() const;
   /** Adds the block to the model; returns its index. */
   int close();
 

@@ -30,6 +30,9 @@ struct Value {
   int grad_port = kNone;  ///< there the backward finds the value's gradient, or leaves it
   /** There the backward finds what other blocks have added up of the gradient that it leaves. */
   int grad_before = kNone;
+  /** Columns of another value, from `first_column` on, which has no others: it lies there. */
+  int whole = kNone;
+  int64_t first_column = 0;
 };
 
 /** Index into BlockProgram::values. */
@@ -65,8 +68,12 @@ struct BlockProgram {
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   const Op& op(int index) const { return ops[static_cast<size_t>(index)]; }
-  /** The operation that writes the value; kNone: it comes from another block. */
+  /** The operation that writes the value, or its last part; kNone: it comes from another block. */
   int producer_of(ValueId id) const;
+  /** The values that are its columns, in order; none where it is not taken apart. */
+  std::vector<ValueId> parts_of(ValueId id) const;
+  /** Operations write its parts, not the value as one. */
+  bool is_joined(ValueId id) const;
   bool is_read_from_port(ValueId id) const { return producer_of(id) == kNone; }
 };
 
@@ -76,6 +83,9 @@ struct ProgramTarget {
   AttentionBackend attention = AttentionBackend::cpu_math;
   int gpu_multiprocessors = 0;
   int64_t vocab_size = 0;
+  /** Every operation that can be written in others is (OpDef::compose): what its kernels compute
+   * can be looked at beside it. */
+  bool composes_all = false;
 
   bool is_cuda() const { return attention != AttentionBackend::cpu_math; }
 };

@@ -28,6 +28,22 @@ BlockWork work_of(const CompiledBlock& block, const PassPlan& pass, const BatchS
   return work;
 }
 
+/** The program with the operations that have no kernels for it written in others. */
+BlockProgram composed(BlockProgram program, const ProgramTarget& target) {
+  std::vector<Op> ops;
+  Composition into = {program, ops};
+  for (const Op& op : std::vector<Op>(program.ops)) {
+    const OpDef& def = *op.def;
+    const bool lacks = def.lacks_kernels && def.lacks_kernels(op, target);
+    if (def.compose && (lacks || target.composes_all))
+      def.compose(into, op);
+    else
+      ops.push_back(op);
+  }
+  program.ops = std::move(ops);
+  return program;
+}
+
 }  // namespace
 
 bool may_be_graph(const CompiledBlock& block) {
@@ -55,8 +71,8 @@ std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& sh
 
 void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table) {
   auto compiled = std::make_shared<CompiledBlock>();
-  compiled->plan = plan_passes(program, target);
-  compiled->program = std::move(program);
+  compiled->program = composed(std::move(program), target);
+  compiled->plan = plan_passes(compiled->program, target);
   compiled->target = target;
   const std::shared_ptr<const CompiledBlock> block = std::move(compiled);
   table.compiled = block;

@@ -57,6 +57,7 @@ class Describer {
         return "[" + saved_[static_cast<size_t>(place.saved)].name + "]";
       case PlaceKind::port:
       case PlaceKind::temp:
+      case PlaceKind::columns:
         break;
     }
     const Value& value = program.value(place.value);

@@ -62,6 +62,26 @@ struct OpCase {
   int64_t column_sum_bytes(ValueId value) const;
 };
 
+/** A program while an operation of it is written in others. */
+struct Composition {
+  BlockProgram& program;
+  std::vector<Op>& ops;  ///< takes the operations, in their order
+
+  /** A new value like another one. */
+  ValueId like(const std::string& name, ValueId value) {
+    Value its = program.value(value);
+    its = {.name = name, .rows = its.rows, .columns = its.columns, .type = its.type};
+    program.values.push_back(std::move(its));
+    return static_cast<ValueId>(program.values.size()) - 1;
+  }
+  /** Adds an operation by its operands and parameters. */
+  template <template <class> class Forward, template <class> class Params = NoParams>
+  Op& add(const OpDef& def,
+          const Forward<ValueId>& values,
+          const Params<ParamId>& params = {},
+          std::any attributes = {});
+};
+
 struct OpDef {
   std::string_view name;
   /** The operands of its forward: so many inputs, then the outputs. kNone stands for an optional
@@ -84,8 +104,28 @@ struct OpDef {
   /** The scratch of a call of any part, as forward_bytes, and library_bytes. */
   ScratchNeed (*scratch)(const OpCase&, Part) = nullptr;
   void (*add_work)(BlockWork&, const OpCase&, const Call&) = nullptr;
+  /** Writes it in other operations, which train before it has kernels; null: it is one of those
+   * that others are written in. */
+  void (*compose)(Composition&, const Op&) = nullptr;
+  /** True where its kernels cannot do what it is asked for; null: they do all. */
+  bool (*lacks_kernels)(const Op&, const ProgramTarget&) = nullptr;
   /** False where its calls depend on the length of each sequence; null: they never do. */
   bool (*may_be_graph)(const OpCase&) = nullptr;
 };
+
+template <template <class> class Forward, template <class> class Params>
+Op& Composition::add(const OpDef& def,
+                     const Forward<ValueId>& values,
+                     const Params<ParamId>& params,
+                     std::any attributes) {
+  const std::vector<ValueId> all = listed<Forward>(values);
+  const auto outputs = all.begin() + static_cast<std::ptrdiff_t>(def.n_inputs);
+  ops.push_back({&def,
+                 {all.begin(), outputs},
+                 {outputs, all.end()},
+                 listed<Params>(params),
+                 std::move(attributes)});
+  return ops.back();
+}
 
 }  // namespace ferry

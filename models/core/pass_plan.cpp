@@ -17,7 +17,26 @@ namespace ferry {
 int BlockProgram::producer_of(ValueId id) const {
   for (size_t i = 0; i < ops.size(); ++i)
     if (std::ranges::find(ops[i].out, id) != ops[i].out.end()) return static_cast<int>(i);
-  return kNone;
+  if (const ValueId whole = value(id).whole; whole != kNone) return producer_of(whole);
+  int last = kNone;
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (std::ranges::any_of(ops[i].out,
+                            [&](ValueId out) { return out != kNone && value(out).whole == id; }))
+      last = static_cast<int>(i);
+  return last;
+}
+
+std::vector<ValueId> BlockProgram::parts_of(ValueId id) const {
+  std::vector<ValueId> parts;
+  for (ValueId v = 0; v < static_cast<ValueId>(values.size()); ++v)
+    if (value(v).whole == id) parts.push_back(v);
+  std::ranges::sort(parts, {}, [&](ValueId v) { return value(v).first_column; });
+  return parts;
+}
+
+bool BlockProgram::is_joined(ValueId id) const {
+  const int producer = producer_of(id);
+  return producer != kNone && std::ranges::find(op(producer).out, id) == op(producer).out.end();
 }
 
 int64_t rows_of(Rows rows, const BatchShape& shape) {
@@ -99,6 +118,21 @@ int PassPlanner::temp_like(ValueId value) {
                     .by_column = v.by_column});
 }
 
+int PassPlanner::part_at(int whole_place, ValueId part) {
+  const auto [found, is_new] = parts_.try_emplace({whole_place, part});
+  if (is_new) {
+    const Value& v = program_.value(part);
+    found->second =
+        add_place({.kind = PlaceKind::columns,
+                   .value = part,
+                   .is_gradient = pass_.places[static_cast<size_t>(whole_place)].is_gradient,
+                   .columns = v.columns,
+                   .whole = whole_place,
+                   .first_column = v.first_column});
+  }
+  return found->second;
+}
+
 int PassPlanner::remake(int op) {
   const Op& of = program_.op(op);
   Call again{.op = op, .part = Part::remake, .names = of.def->values};
@@ -121,15 +155,18 @@ void PassPlanner::add_call(Call call) {
   const auto index = static_cast<int>(pass_.calls.size());
   for (const auto* places : {&call.places, &call.states})
     for (int p : *places) {
-      if (p == kNone) continue;
-      PassPlace& place = pass_.places[static_cast<size_t>(p)];
-      if (place.first_call == kNone) place.first_call = index;
-      place.last_call = index;
+      for (; p != kNone; p = pass_.places[static_cast<size_t>(p)].whole) {
+        PassPlace& place = pass_.places[static_cast<size_t>(p)];
+        if (place.first_call == kNone) place.first_call = index;
+        place.last_call = index;
+      }
     }
   pass_.calls.push_back(std::move(call));
 }
 
 int PassPlanner::data(ValueId value) {
+  if (const ValueId whole = program_.value(value).whole; whole != kNone)
+    return part_at(data(whole), value);
   const int producer = program_.producer_of(value);
   const int port = program_.value(value).port;
   if (producer == kNone ||
@@ -144,6 +181,8 @@ int PassPlanner::data(ValueId value) {
 // --- backward ---
 
 int BackwardPlanner::take_grad(ValueId output) {
+  if (program_.value(output).whole != kNone) return take_part_of_grad(output);
+  if (wholes_.contains(output)) return take_grad_of_parts(output);
   const auto found = grads_.find(output);
   if (found == grads_.end()) return kNone;
   FERRY_CHECK(n_readers_[output] == 0, "'{}' is read before its gradient is whole",
@@ -152,6 +191,50 @@ int BackwardPlanner::take_grad(ValueId output) {
   grads_.erase(found);
   --n_users_[place];
   return place;
+}
+
+int BackwardPlanner::take_part_of_grad(ValueId part) {
+  const ValueId whole = program_.value(part).whole;
+  const auto found = grads_.find(whole);
+  FERRY_CHECK(found != grads_.end() && n_readers_[whole] == 0,
+              "'{}' is read before its gradient is whole", program_.value(part).name);
+  const int place = found->second;
+  if (++n_parts_taken_[whole] == program_.parts_of(whole).size()) {
+    grads_.erase(found);
+    --n_users_[place];
+  }
+  return part_at(place, part);
+}
+
+int BackwardPlanner::take_grad_of_parts(ValueId whole) {
+  const int place = wholes_.at(whole);
+  for (const ValueId part : program_.parts_of(whole)) {
+    const auto found = grads_.find(part);
+    FERRY_CHECK(found != grads_.end() && n_readers_[part] == 0,
+                "'{}' is read before its gradient is whole", program_.value(part).name);
+    if (const int there = part_at(place, part); found->second != there)
+      copy_grad(part, found->second, there);
+    --n_users_[found->second];
+    grads_.erase(found);
+  }
+  wholes_.erase(whole);
+  return place;
+}
+
+int BackwardPlanner::new_grad_place(ValueId input) {
+  const ValueId whole = program_.value(input).whole;
+  if (whole == kNone) return gradient_like(input);
+  const auto [found, is_new] = wholes_.try_emplace(whole);
+  if (is_new) found->second = gradient_like(whole);
+  return part_at(found->second, input);
+}
+
+void BackwardPlanner::copy_grad(ValueId value, int from, int to) {
+  const int op = add_op({.def = &ops::kDropout,
+                         .in = {value},
+                         .out = {value},
+                         .attributes = ops::DropoutAttributes{}});
+  call(op, Part::forward, ops::DropoutValues<int>{.x = from, .y = to});
 }
 
 int BackwardPlanner::place_of_sum(ValueId input, int part, bool is_last) {
@@ -190,14 +273,15 @@ BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
     target.sum = found->second;
     --n_users_[target.sum];
   }
-  const int free = find_free();
+  const bool is_part = program_.value(input).whole != kNone;
+  const int free = is_part ? kNone : find_free();
   if (is_last && leaves_grad(input)) {
     target.place = grad_at_port(input);
     if (free != kNone) over_[input] = free;
   } else if (target.sum != kNone && n_users_[target.sum] == 0) {
     target.place = target.sum;
   } else {
-    target.place = free == kNone ? gradient_like(input) : free;
+    target.place = free == kNone ? new_grad_place(input) : free;
   }
   grads_[input] = target.place;
   ++n_users_[target.place];
@@ -206,6 +290,7 @@ BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
 
 void BackwardPlanner::pass_grad(ValueId input, int place) {
   if (input == kNone) return;
+  if (program_.value(input).whole != kNone) new_grad_place(input);  // it is copied there
   const bool is_last = --n_readers_[input] == 0;
   if (grads_.contains(input)) return add_later(input, place, is_last);
   grads_[input] = place;
@@ -218,6 +303,9 @@ int BackwardPlanner::add_op(Op op) {
 }
 
 void BackwardPlanner::when_there(ValueId value, int gradient, std::function<void(int place)> emit) {
+  if (const ValueId whole = program_.value(value).whole; whole != kNone)
+    return when_there(whole, gradient,
+                      [this, value, emit](int place) { emit(part_at(place, value)); });
   const int producer = program_.producer_of(value);
   const bool comes_later = producer != kNone && !made_.contains(value) &&
                            program_.op(producer).def->remakes_in_backward &&
@@ -276,6 +364,10 @@ void BackwardPlanner::run() {
     end_op();
   }
   FERRY_CHECK(waiting_.empty(), "a value is never made again");
+  while (!wholes_.empty()) {  // of values that come from other blocks
+    const ValueId whole = wholes_.begin()->first;
+    ++n_users_[grads_[whole] = take_grad_of_parts(whole)];
+  }
   for (ValueId v = 0; v < static_cast<ValueId>(program_.values.size()); ++v)
     if (leaves_grad(v)) end_at_port(v);
   write_straight_to_ports();
@@ -287,11 +379,7 @@ void BackwardPlanner::end_at_port(ValueId value) {
   const int there = grad_at_port(value);
   if (found->second == there) return;
   // The last part was passed on: it lies where it came from.
-  const int op = add_op({.def = &ops::kDropout,
-                         .in = {value},
-                         .out = {value},
-                         .attributes = ops::DropoutAttributes{}});
-  call(op, Part::forward, ops::DropoutValues<int>{.x = found->second, .y = there});
+  copy_grad(value, found->second, there);
 }
 
 void BackwardPlanner::write_straight_to_ports() {
@@ -300,6 +388,8 @@ void BackwardPlanner::write_straight_to_ports() {
     if (temp.kind != PlaceKind::temp) continue;
     for (Call& call : pass_.calls)
       std::ranges::replace(call.places, over, grad_at_port(value));
+    for (PassPlace& place : pass_.places)
+      if (place.whole == over) place.whole = grad_at_port(value);
     temp.first_call = temp.last_call = kNone;
   }
 }
@@ -321,7 +411,9 @@ class Storage {
         const ValueId from = op.in[0], to = op.out[0];
         if (from == kNone || to == kNone || program.is_read_from_port(from)) continue;
         const Value &a = program.value(from), &b = program.value(to);
-        if (a.port != kNone) continue;
+        const bool is_in_parts = a.whole != kNone || b.whole != kNone ||
+                                 !program.parts_of(from).empty() || !program.parts_of(to).empty();
+        if (a.port != kNone || is_in_parts) continue;
         const bool is_alike = a.rows == b.rows && a.columns == b.columns && a.type == b.type;
         if (is_alike && n_readers[from] == 1 && !contains(saved, {.value = from}))
           same_.try_emplace(from, to);
@@ -371,6 +463,8 @@ class ForwardPlanner : public PassPlanner {
   }
 
   int place_of(ValueId value) {
+    if (const ValueId whole = program_.value(value).whole; whole != kNone)
+      return part_at(place_of(whole), value);
     if (!program_.is_read_from_port(value)) value = storage_.of(value);
     if (contains(saved_, {.value = value})) return place_of_saved({.value = value});
     if (const int port = program_.value(value).port; port != kNone)
@@ -381,14 +475,26 @@ class ForwardPlanner : public PassPlanner {
   }
 
   int make(ValueId value) {
+    if (const ValueId whole = program_.value(value).whole; whole != kNone)
+      return part_at(make(whole), value);
     const int producer = program_.producer_of(value);
     const bool is_kept = contains(saved_, {.value = value}) && !program_.value(value).recomputed;
     if (producer == kNone || is_kept || made_.contains(value)) return data(value);
     if (program_.op(producer).def->remake) return data(value);
-    run(producer, [this](ValueId input) { return make(input); });
-    for (ValueId out : program_.op(producer).out)
-      if (out != kNone) made_[out] = place_of(out);
-    return made_[value];
+    const auto run_again = [&](int op) {
+      run(op, [this](ValueId input) { return make(input); });
+      for (ValueId out : program_.op(op).out)
+        if (out != kNone) made_[out] = place_of(out);
+    };
+    if (!program_.is_joined(value)) {
+      run_again(producer);
+      return made_[value];
+    }
+    for (const ValueId part : program_.parts_of(value))
+      for (size_t op = 0; op < program_.ops.size(); ++op)
+        if (std::ranges::find(program_.ops[op].out, part) != program_.ops[op].out.end())
+          run_again(static_cast<int>(op));
+    return made_[value] = place_of(value);
   }
 
   Storage storage_;

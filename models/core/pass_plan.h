@@ -23,8 +23,8 @@ enum class Part : uint8_t {
   params,    ///< the gradients of its parameters
 };
 
-/** `port`: where other blocks leave or find the tensor. */
-enum class PlaceKind : uint8_t { port, saved, temp };
+/** `port`: where other blocks leave or find the tensor. `columns`: a part of another place. */
+enum class PlaceKind : uint8_t { port, saved, temp, columns };
 
 /** A tensor that calls touch. */
 struct PassPlace {
@@ -37,6 +37,8 @@ struct PassPlace {
   bool by_column = false;
   int port = kNone;                           ///< index into BlockProgram::ports
   int saved = kNone;                          ///< index into BlockPlan::saved
+  int whole = kNone;                          ///< the place that this one is columns of
+  int64_t first_column = 0;                   ///< of them
   int first_call = kNone, last_call = kNone;  ///< of a temporary
 };
 
@@ -108,6 +110,8 @@ class PassPlanner {
   /** Plans Part::remake of an operation whose forward makes one value, with the forward's operands;
    * returns the value's place. */
   int remake(int op);
+  /** The place of a part of a value in the place of the whole. */
+  int part_at(int whole_place, ValueId part);
   /** A new temporary like the value: the value made again, or its gradient. */
   int temp_like(ValueId value);
   int gradient_like(ValueId value);
@@ -132,7 +136,8 @@ class PassPlanner {
   std::map<ValueId, int> made_;  ///< values that were made again, and are there
 
  private:
-  std::map<int, int> at_ports_;  ///< by port
+  std::map<int, int> at_ports_;                   ///< by port
+  std::map<std::pair<int, ValueId>, int> parts_;  ///< by place of the whole
   std::map<SavedTensor, int> places_of_saved_;
 };
 
@@ -194,6 +199,14 @@ class BackwardPlanner : public PassPlanner {
   }
   /** Takes what other blocks have left of gradients. */
   void begin_at_ports();
+  /** The whole gradient of a value that is taken apart, once its parts have theirs. */
+  int take_grad_of_parts(ValueId whole);
+  /** A part of the gradient of a value that operations write in parts. */
+  int take_part_of_grad(ValueId part);
+  /** A new place for a gradient: of a part in the gradient of the whole. */
+  int new_grad_place(ValueId input);
+  /** Leaves the gradient in another place, too. */
+  void copy_grad(ValueId value, int from, int to);
   /** Adds an operation that the program does not have, and returns its number. */
   int add_op(Op op);
   /** The gradient of a value of another block lies where that block looks for it. */
@@ -207,8 +220,10 @@ class BackwardPlanner : public PassPlanner {
   std::map<ValueId, int> n_readers_;  // operations that have not given their part of it
   std::map<int, int> n_users_;        // by place: gradients and waiting calls that read it later
   std::map<ValueId, std::vector<Waiting>> waiting_;
-  std::map<ValueId, int> products_;  // of the operation that is planned now
-  std::vector<Addition> additions_;  // the same
+  std::map<ValueId, int> wholes_;            // gradients of values that are taken apart
+  std::map<ValueId, size_t> n_parts_taken_;  // of the gradients of values that are joined
+  std::map<ValueId, int> products_;          // of the operation that is planned now
+  std::vector<Addition> additions_;          // the same
   std::vector<Op>& added_;
   std::map<ValueId, int> over_;  // what the last part of a gradient that leaves is written over
 };

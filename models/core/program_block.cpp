@@ -105,6 +105,11 @@ class ProgramBlock final : public Block {
     tensors.reserve(pass.plan.places.size());
     for (size_t p = 0; p < pass.plan.places.size(); ++p)
       tensors.push_back(tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ports));
+    for (size_t p = 0; p < tensors.size(); ++p)
+      if (const PassPlace& place = pass.plan.places[p]; place.kind == PlaceKind::columns) {
+        const at::Tensor& whole = tensors[static_cast<size_t>(place.whole)];
+        if (whole.defined()) tensors[p] = whole.narrow(1, place.first_column, place.columns);
+      }
     std::vector<at::Tensor> places, states;
     for (size_t c = 0; c < pass.plan.calls.size(); ++c) {
       const Call& call = pass.plan.calls[c];
@@ -145,7 +150,7 @@ class ProgramBlock final : public Block {
       const auto index = static_cast<size_t>(place.saved);
       return saved_part(block_->plan.saved[index], memory.saved[index], batch);
     }
-    if (place.first_call == kNone) return {};
+    if (place.first_call == kNone || place.kind == PlaceKind::columns) return {};
     const int64_t rows = n_rows(place.rows, batch);
     const at::ScalarType type = scalar_type_of(place.type);
     if (place.by_column) return memory.scratch->at(offset, {place.columns, rows}, type);

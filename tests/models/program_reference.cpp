@@ -86,6 +86,7 @@ at::Tensor ProgramReference::loss(const TestBatch& batch) {
   std::vector<at::Tensor> between(table_.values.size());
   for (size_t b = 0; b < table_.blocks.size(); ++b) {
     const BlockProgram& program = table_.blocks[b].compiled->program;
+    program_ = &program;
     values_.assign(program.values.size(), {});
     const auto for_ports = [&](const auto& each) {
       for (size_t v = 0; v < program.values.size(); ++v)
@@ -99,6 +100,8 @@ at::Tensor ProgramReference::loss(const TestBatch& batch) {
     });
     for (const Op& op : program.ops)
       run(op, b, batch);
+    for (size_t v = 0; v < program.values.size(); ++v)
+      if (!values_[v].defined()) values_[v] = value(static_cast<ValueId>(v));
     for_ports([](PortUse use, at::Tensor& value, const at::Tensor& here) {
       if (writes(use)) value = here;
     });
@@ -106,10 +109,22 @@ at::Tensor ProgramReference::loss(const TestBatch& batch) {
   return loss_;
 }
 
+at::Tensor ProgramReference::value(ValueId id) const {
+  if (const at::Tensor& here = values_[static_cast<size_t>(id)]; here.defined()) return here;
+  const Value& its = program_->value(id);
+  if (its.whole != kNone) {
+    const at::Tensor whole = value(its.whole);
+    return whole.defined() ? whole.narrow(1, its.first_column, its.columns) : whole;
+  }
+  std::vector<at::Tensor> parts;
+  for (const ValueId part : program_->parts_of(id))
+    if (const at::Tensor& here = values_[static_cast<size_t>(part)]; here.defined())
+      parts.push_back(here);
+  return parts.empty() ? at::Tensor() : at::cat(parts, 1);
+}
+
 void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
-  const auto in = [&](size_t i) {
-    return op.in[i] == kNone ? at::Tensor() : values_[static_cast<size_t>(op.in[i])];
-  };
+  const auto in = [&](size_t i) { return op.in[i] == kNone ? at::Tensor() : value(op.in[i]); };
   const auto out = [&](size_t i, const at::Tensor& value) {
     if (op.out[i] != kNone) values_[static_cast<size_t>(op.out[i])] = value;
   };
@@ -229,7 +244,7 @@ at::Tensor ProgramReference::head_norm(const Op& op, size_t block, const TestBat
 /** Queries, keys and values of the operation's input: (tokens, heads, width) each. */
 std::array<at::Tensor, 3> ProgramReference::heads_of(const Op& op,
                                                      const ops::AttentionHeads& of) const {
-  const at::Tensor qkv = values_[static_cast<size_t>(op.in[0])];
+  const at::Tensor qkv = value(op.in[0]);
   const at::Tensor heads = qkv.view({qkv.size(0), of.n_heads + 2 * of.n_kv_heads, of.head_width});
   return {heads.narrow(1, 0, of.n_heads), heads.narrow(1, of.n_heads, of.n_kv_heads),
           heads.narrow(1, of.n_heads + of.n_kv_heads, of.n_kv_heads)};
@@ -240,7 +255,7 @@ at::Tensor ProgramReference::attention(const Op& op, const TestBatch& batch) {
   const auto& with = op.with<ops::AttentionAttributes>();
   FERRY_CHECK(with.dropout == 0, "dropout in a reference");
   const int64_t H = with.heads.n_heads, K = with.heads.n_kv_heads, d = with.heads.head_width;
-  const at::Tensor qkv = values_[static_cast<size_t>(op.in[0])];
+  const at::Tensor qkv = value(op.in[0]);
   std::vector<at::Tensor> contexts;
   for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); ++s) {
     const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin;
@@ -261,7 +276,7 @@ at::Tensor ProgramReference::attention(const Op& op, const TestBatch& batch) {
 }
 
 at::Tensor ProgramReference::vocabulary_loss(const Op& op, size_t block, const TestBatch& batch) {
-  const at::Tensor t = values_[static_cast<size_t>(op.in[0])];
+  const at::Tensor t = value(op.in[0]);
   at::Tensor labels = as_index(batch.tensors.labels);
   if (batch.tensors.label_rows.defined())
     labels = labels.index_select(0, as_index(batch.tensors.label_rows));

@@ -30,6 +30,8 @@ class ProgramReference {
 
  private:
   at::Tensor param(size_t block, ParamId id);
+  /** Of the block that runs: a part of another value, or what its parts are together. */
+  at::Tensor value(ValueId id) const;
   void run(const Op& op, size_t block, const TestBatch& batch);
   at::Tensor embedding(const Op& op, size_t block, const TestBatch& batch);
   at::Tensor attention(const Op& op, const TestBatch& batch);
@@ -44,7 +46,8 @@ class ProgramReference {
 
   const ModelTable& table_;
   std::map<std::pair<int, int>, at::Tensor> params_;  // fp64 leaves
-  std::vector<at::Tensor> values_;                    // of the block that runs
+  const BlockProgram* program_ = nullptr;             // of the block that runs
+  std::vector<at::Tensor> values_;                    // as operations have written them
   at::Tensor loss_;
 };
 

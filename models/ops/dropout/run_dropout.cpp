@@ -14,7 +14,7 @@ Dropout dropout_of_call(const OpCall& c) {
 /** y = dropout(x), which may lie in one place. */
 void drop(const OpCall& c, const at::Tensor& x, at::Tensor& y) {
   if (const Dropout its = dropout_of_call(c); its.p > 0) return dropout(x, its, y);
-  if (!y.is_alias_of(x)) y.copy_(x);
+  if (y.const_data_ptr() != x.const_data_ptr()) y.copy_(x);
 }
 
 }  // namespace

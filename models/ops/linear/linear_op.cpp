@@ -1,5 +1,9 @@
 #include "models/ops/linear/linear_op.h"
 
+#include <utility>
+
+#include "models/ops/add/add_op.h"
+
 namespace ferry::ops {
 
 const OpDef kLinear = {
@@ -54,6 +58,20 @@ const OpDef kLinear = {
           work.memory_bytes += c.traffic(v.y, 2);  // LibTorch copies the residual
           ++work.n_kernels;
           ++work.n_operations;
+        },
+    .compose =
+        [](Composition& into, const Op& op) {
+          auto v = values_of<LinearValues>(op);
+          if (v.residual == kNone) return void(into.ops.push_back(op));
+          const ValueId residual = std::exchange(v.residual, kNone), y = v.y;
+          v.y = into.like(into.program.value(y).name + ".product", y);
+          into.add(kLinear, v, params_of<LinearParams>(op), op.attributes);
+          into.add(kAdd, AddValues<ValueId>{.a = v.y, .b = residual, .y = y});
+        },
+    .lacks_kernels =
+        [](const Op& op, const ProgramTarget&) {
+          return values_of<LinearValues>(op).residual != kNone &&
+                 params_of<LinearParams>(op).bias != kNone;
         },
 };
 

@@ -1,3 +1,5 @@
+#include <ATen/ops/sum.h>
+
 #include "models/ops/linear/linear.h"
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/rows/rows.h"
@@ -9,8 +11,6 @@ void run_linear(const OpCall& c) {
   const auto [w, bias] = c.params<LinearParams>();
   if (c.part == Part::forward) {
     const auto o = c.operands<LinearValues>();
-    FERRY_CHECK(!o.residual->defined() || !bias->defined(),
-                "a linear map with a bias and a residual");
     if (o.residual->defined()) return linear_forward_add(o.x, w, o.residual, o.y);
     return linear_forward(o.x, w, bias, o.y);
   }
@@ -18,8 +18,12 @@ void run_linear(const OpCall& c) {
     const auto o = c.operands<LinearWeightGrads>();
     const auto grads = c.grads<LinearParams>();
     linear_backward_weight(o.dy, o.x, grads.weight);
-    if (bias->defined() && !c.op.with<LinearAttributes>().sums_bias)
-      column_sum(o.dy, grads.bias, c.scratch);
+    if (bias->defined() && !c.op.with<LinearAttributes>().sums_bias) {
+      if (o.dy->is_contiguous())
+        column_sum(o.dy, grads.bias, c.scratch);
+      else  // a part of a gradient
+        at::sum_out(grads.bias, o.dy, 0);
+    }
     return;
   }
   const auto o = c.operands<LinearGrads>();

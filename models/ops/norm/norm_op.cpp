@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/ops/dropout/dropout_op.h"
 #include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {
@@ -90,6 +91,19 @@ const OpDef kResidualNorm = {
           const int n_rows = call.part == Part::remake ? 2 : 4;
           work.memory_bytes += c.traffic(values_of<ResidualNormValues>(c.op).y, n_rows);
           work.n_kernels += call.part == Part::backward ? 3 : 1;
+        },
+    .compose =
+        [](Composition& into, const Op& op) {
+          const auto v = values_of<ResidualNormValues>(op);
+          const auto params = params_of<ResidualNormParams>(op);
+          auto with = op.with<NormAttributes>();
+          into.add(kDropoutResidual,
+                   DropoutResidualValues<ValueId>{.a = v.a, .residual = v.residual, .y = v.z},
+                   DropoutResidualParams<ParamId>{.bias = params.bias_of_a},
+                   DropoutAttributes{.dropout = with.dropout, .random = with.random});
+          with.dropout = 0;
+          into.add(kNorm, NormValues<ValueId>{.z = v.z, .y = v.y},
+                   LayerNormParams<ParamId>{.weight = params.weight, .bias = params.bias}, with);
         },
 };
 

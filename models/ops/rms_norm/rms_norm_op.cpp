@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/ops/add/add_op.h"
 #include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {
@@ -71,6 +72,15 @@ const OpDef kRmsNorm = {
           const int n_rows = call.part == Part::remake ? 2 : is_backward || v.z != kNone ? 4 : 2;
           work.memory_bytes += c.traffic(v.y, n_rows);
           work.n_kernels += is_backward ? 2 : 1;
+        },
+    .compose =
+        [](Composition& into, const Op& op) {
+          auto v = values_of<RmsNormValues>(op);
+          if (v.z == kNone) return void(into.ops.push_back(op));
+          into.add(kAdd, AddValues<ValueId>{.a = v.a, .b = v.residual, .y = v.z});
+          into.add(kRmsNorm,
+                   RmsNormValues<ValueId>{.a = v.z, .residual = kNone, .z = kNone, .y = v.y},
+                   params_of<RmsNormParams>(op), op.attributes);
         },
 };
 
