@@ -1,6 +1,7 @@
 #include "gui/app/palette.h"
 
 #include <QApplication>
+#include <QFont>
 #include <QPointer>
 #include <QStyle>
 #include <cmath>

@@ -32,7 +32,7 @@ void run_attention(const OpCall& c) {
   // A cap makes softmax see what is added to all scores of a row.
   if (!d_bias.defined() || with.scores.soft_cap > 0) return;
   // A key bias adds the same to every score of a row, which softmax does not see: its gradient is
-  // zero, and what the sum holds there is rounding error that AdamW would blow up to full steps.
+  // zero. The sum holds rounding error there, which AdamW would blow up to full steps.
   const AttentionHeads& heads = with.heads;
   d_bias.narrow(0, heads.width(), heads.n_kv_heads * heads.head_width).zero_();
 }
