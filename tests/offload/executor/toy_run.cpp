@@ -112,8 +112,6 @@ std::vector<float> ToyWork::fold(const Action& action, const ActionMemory& memor
 
 namespace {
 
-using enum PortUse;
-
 /** The place of the first value that passes of the block use so; null: there is none. */
 std::byte* value_at(const BlockShape& block,
                     const ActionMemory& memory,
@@ -132,7 +130,7 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (const std::byte* in = value_at(block(action), memory, reads, reads))
+  if (const std::byte* in = value_at(block(action), memory, PortUse::reads, PortUse::reads))
     x = read(device_, in, shape_.compute, kWidth);
   const std::vector<float> w = fold(action, memory);
   std::vector<float> saved(2 * kN);
@@ -153,7 +151,7 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   } else if (block(action).saved_bytes > 0) {
     write(device_, memory.saved, DType::f32, saved);
   }
-  if (std::byte* out = value_at(block(action), memory, writes, none))
+  if (std::byte* out = value_at(block(action), memory, PortUse::writes, PortUse::none))
     return write(device_, out, shape_.compute, y);
   float loss = 0;
   for (size_t i = 0; i < kN; ++i)
@@ -171,10 +169,10 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> dy(batch.begin() + kWidth, batch.end());
-  if (const std::byte* out = value_at(block(action), memory, none, reads))
+  if (const std::byte* out = value_at(block(action), memory, PortUse::none, PortUse::reads))
     dy = read(device_, out, shape_.compute, kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (const std::byte* in = value_at(block(action), memory, reads, reads))
+  if (const std::byte* in = value_at(block(action), memory, PortUse::reads, PortUse::reads))
     x = read(device_, in, shape_.compute, kWidth);
   std::vector<float> saved(2 * kN, 0.5f);
   if (memory.saved_recomputed) {
@@ -194,7 +192,7 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
     if (use.grads) write(device_, use.grads, shape_.compute, g);
     ++operation;
   }
-  std::byte* grad_of_x = value_at(block(action), memory, none, writes);
+  std::byte* grad_of_x = value_at(block(action), memory, PortUse::none, PortUse::writes);
   if (!grad_of_x) return;
   std::vector<float> dx(kN);
   for (size_t i = 0; i < kN; ++i)
