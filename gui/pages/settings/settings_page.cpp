@@ -148,7 +148,7 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   browse->setObjectName("browse_runs");
   runs_trouble_ = new Notice;
   runs_trouble_->setObjectName("runs_trouble");
-  runs_trouble_->keep_room(1);
+  runs_trouble_->keep_room();
   runs_note_ = note_label(
       tr("New runs get a folder of their own in it. Runs that are there already stay where they "
          "are."));
