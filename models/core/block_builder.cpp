@@ -125,15 +125,12 @@ void BlockBuilder::write_output(ValueId y, const std::string& name) {
   model_.hidden_ = model_.add_with_gradient(
       {.columns = its.columns, .type = its.type, .rows = its.rows, .by_column = its.by_column},
       name);
-  Value& value = program_.values[static_cast<size_t>(y)];
-  value.port = add_port({model_.hidden_, PortUse::writes, PortUse::none});
-  value.grad_port =
-      add_port({model_.value(model_.hidden_).gradient, PortUse::none, PortUse::reads});
+  leave_output(y, PortUse::writes);
 }
 
-void BlockBuilder::change_output(ValueId y) {
+void BlockBuilder::leave_output(ValueId y, PortUse use) {
   Value& value = program_.values[static_cast<size_t>(y)];
-  value.port = add_port({model_.hidden_, PortUse::changes, PortUse::none});
+  value.port = add_port({model_.hidden_, use, PortUse::none});
   value.grad_port =
       add_port({model_.value(model_.hidden_).gradient, PortUse::none, PortUse::reads});
 }
@@ -289,11 +286,6 @@ ValueId BlockBuilder::value(std::string name, Rows rows, int64_t columns) {
 ValueId BlockBuilder::like(const std::string& name, ValueId x) {
   const Value& v = program_.value(x);
   return value(name, v.rows, v.columns);
-}
-
-Op& BlockBuilder::add_op(Op op) {
-  program_.ops.push_back(std::move(op));
-  return program_.ops.back();
 }
 
 ValueId BlockBuilder::embedding(const std::string& name,

@@ -226,11 +226,9 @@ class BlockBuilder {
   /** Adds an operation: its forward's operands and its parameters by name. */
   template <template <class> class Forward, template <class> class Params = NoParams>
   Op& op(const OpDef& def, const Forward<ValueId>& values, const Params<ParamId>& params = {}) {
-    const std::vector<ValueId> all = listed<Forward>(values);
-    const auto outputs = all.begin() + static_cast<std::ptrdiff_t>(def.n_inputs);
-    return add_op({&def, {all.begin(), outputs}, {outputs, all.end()}, listed<Params>(params), {}});
+    program_.ops.push_back(make_op(def, values, params));
+    return program_.ops.back();
   }
-  Op& add_op(Op op);
   ValueId rows(const OpDef& def, const std::string& name, Rows rows, ValueId x);
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
@@ -240,9 +238,9 @@ class BlockBuilder {
   ValueId value_at(int port);
   /** The forward leaves `y` as a new value of the model, which the next block's input() is. */
   void write_output(ValueId y, const std::string& name);
-  /** The forward adds `y` to the output of the block before. */
-  void change_output(ValueId y);
-  /** Gives ports to the gradients of what the block reads. */
+  /** The forward leaves `y` so in the value that the next block's input() is. */
+  void leave_output(ValueId y, PortUse use);
+  /** Gives ports to the gradients of the values that the block reads. */
   void leave_gradients();
   void check_parts() const;
   /** Adds the block to the model; returns its index. */

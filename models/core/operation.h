@@ -74,12 +74,6 @@ struct Composition {
     program.values.push_back(std::move(its));
     return static_cast<ValueId>(program.values.size()) - 1;
   }
-  /** Adds an operation by its operands and parameters. */
-  template <template <class> class Forward, template <class> class Params = NoParams>
-  Op& add(const OpDef& def,
-          const Forward<ValueId>& values,
-          const Params<ParamId>& params = {},
-          std::any attributes = {});
 };
 
 struct OpDef {
@@ -107,25 +101,25 @@ struct OpDef {
   /** Writes it in other operations, which train before it has kernels; null: it is one of those
    * that others are written in. */
   void (*compose)(Composition&, const Op&) = nullptr;
-  /** True where its kernels cannot do what it is asked for; null: they do all. */
+  /** True where its kernels cannot do this operation; null: they do all. */
   bool (*lacks_kernels)(const Op&, const ProgramTarget&) = nullptr;
   /** False where its calls depend on the length of each sequence; null: they never do. */
   bool (*may_be_graph)(const OpCase&) = nullptr;
 };
 
-template <template <class> class Forward, template <class> class Params>
-Op& Composition::add(const OpDef& def,
-                     const Forward<ValueId>& values,
-                     const Params<ParamId>& params,
-                     std::any attributes) {
+/** An operation by its forward's operands and its parameters. */
+template <template <class> class Forward, template <class> class Params = NoParams>
+Op make_op(const OpDef& def,
+           const Forward<ValueId>& values,
+           const Params<ParamId>& params = {},
+           std::any attributes = {}) {
   const std::vector<ValueId> all = listed<Forward>(values);
   const auto outputs = all.begin() + static_cast<std::ptrdiff_t>(def.n_inputs);
-  ops.push_back({&def,
-                 {all.begin(), outputs},
-                 {outputs, all.end()},
-                 listed<Params>(params),
-                 std::move(attributes)});
-  return ops.back();
+  return {&def,
+          {all.begin(), outputs},
+          {outputs, all.end()},
+          listed<Params>(params),
+          std::move(attributes)};
 }
 
 }  // namespace ferry

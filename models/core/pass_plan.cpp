@@ -491,9 +491,7 @@ class ForwardPlanner : public PassPlanner {
       return made_[value];
     }
     for (const ValueId part : program_.parts_of(value))
-      for (size_t op = 0; op < program_.ops.size(); ++op)
-        if (std::ranges::find(program_.ops[op].out, part) != program_.ops[op].out.end())
-          run_again(static_cast<int>(op));
+      run_again(program_.producer_of(part));
     return made_[value] = place_of(value);
   }
 

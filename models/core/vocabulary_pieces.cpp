@@ -113,7 +113,7 @@ ValueId BlockBuilder::look_up_pieces(const std::string& name, const ops::Embeddi
     if (i == 0)
       b.write_output(y, "words");
     else
-      b.change_output(y);
+      b.leave_output(y, PortUse::changes);
     b.hf_.push_back(std::move(entry));
     rows.block = b.close();
     model_.word_rows_.push_back(rows);

@@ -65,8 +65,8 @@ const OpDef kLinear = {
           if (v.residual == kNone) return void(into.ops.push_back(op));
           const ValueId residual = std::exchange(v.residual, kNone), y = v.y;
           v.y = into.like(into.program.value(y).name + ".product", y);
-          into.add(kLinear, v, params_of<LinearParams>(op), op.attributes);
-          into.add(kAdd, AddValues<ValueId>{.a = v.y, .b = residual, .y = y});
+          into.ops.push_back(make_op(kLinear, v, params_of<LinearParams>(op), op.attributes));
+          into.ops.push_back(make_op(kAdd, AddValues<ValueId>{.a = v.y, .b = residual, .y = y}));
         },
     .lacks_kernels =
         [](const Op& op, const ProgramTarget&) {

@@ -97,13 +97,15 @@ const OpDef kResidualNorm = {
           const auto v = values_of<ResidualNormValues>(op);
           const auto params = params_of<ResidualNormParams>(op);
           auto with = op.with<NormAttributes>();
-          into.add(kDropoutResidual,
-                   DropoutResidualValues<ValueId>{.a = v.a, .residual = v.residual, .y = v.z},
-                   DropoutResidualParams<ParamId>{.bias = params.bias_of_a},
-                   DropoutAttributes{.dropout = with.dropout, .random = with.random});
+          into.ops.push_back(
+              make_op(kDropoutResidual,
+                      DropoutResidualValues<ValueId>{.a = v.a, .residual = v.residual, .y = v.z},
+                      DropoutResidualParams<ParamId>{.bias = params.bias_of_a},
+                      DropoutAttributes{.dropout = with.dropout, .random = with.random}));
           with.dropout = 0;
-          into.add(kNorm, NormValues<ValueId>{.z = v.z, .y = v.y},
-                   LayerNormParams<ParamId>{.weight = params.weight, .bias = params.bias}, with);
+          into.ops.push_back(make_op(
+              kNorm, NormValues<ValueId>{.z = v.z, .y = v.y},
+              LayerNormParams<ParamId>{.weight = params.weight, .bias = params.bias}, with));
         },
 };
 

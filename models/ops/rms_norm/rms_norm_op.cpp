@@ -77,10 +77,11 @@ const OpDef kRmsNorm = {
         [](Composition& into, const Op& op) {
           auto v = values_of<RmsNormValues>(op);
           if (v.z == kNone) return void(into.ops.push_back(op));
-          into.add(kAdd, AddValues<ValueId>{.a = v.a, .b = v.residual, .y = v.z});
-          into.add(kRmsNorm,
-                   RmsNormValues<ValueId>{.a = v.z, .residual = kNone, .z = kNone, .y = v.y},
-                   params_of<RmsNormParams>(op), op.attributes);
+          into.ops.push_back(
+              make_op(kAdd, AddValues<ValueId>{.a = v.a, .b = v.residual, .y = v.z}));
+          into.ops.push_back(make_op(
+              kRmsNorm, RmsNormValues<ValueId>{.a = v.z, .residual = kNone, .z = kNone, .y = v.y},
+              params_of<RmsNormParams>(op), op.attributes));
         },
 };
 
