@@ -184,7 +184,7 @@ BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
 
 const at::Tensor& ModelRunner::passed(int value, const std::byte* at, int64_t tokens) {
   at::Tensor& t = views_->passed[{value, at, tokens}];
-  if (t.defined() || !at) return t;
+  if (t.defined()) return t;
   const ModelValue& its = model_.values[static_cast<size_t>(value)];
   const std::array<int64_t, 2> rows = {tokens, its.columns}, columns = {its.columns, tokens};
   return t = view(const_cast<std::byte*>(at), its.by_column ? columns : rows,
@@ -195,7 +195,7 @@ void ModelRunner::set_ports(const Action& action, const ActionMemory& memory, in
   const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
   ports_.resize(ports.size());
   for (size_t p = 0; p < ports.size(); ++p)
-    ports_[p] = passed(ports[p].value, memory.ports[p], tokens);
+    ports_[p] = memory.ports[p] ? passed(ports[p].value, memory.ports[p], tokens) : at::Tensor();
 }
 
 BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory, int64_t tokens) {

@@ -75,9 +75,9 @@ class ModelRunner final : public ComputeWork {
   /** Runs the head on the last token of each sequence alone. */
   void generate(const Action& action, const ActionMemory& memory);
   BatchTensors& batch(const Action& action, const ActionMemory& memory);
-  /** A value of a micro-batch with so many tokens; undefined where it has no place. */
+  /** A value of a micro-batch with so many tokens. */
   const at::Tensor& passed(int value, const std::byte* at, int64_t tokens);
-  /** Fills ports_ for a block's pass. */
+  /** Fills ports_ for a block's pass; undefined where the pass does not use a port. */
   void set_ports(const Action& action, const ActionMemory& memory, int64_t tokens);
   RandomKey key(const Action& action) const;
   void run_block(const Action& action,
