@@ -9,6 +9,7 @@
 #include "gui/models/service_words.h"
 #include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
+#include "simd/update/optim.h"
 
 namespace ferry::gui {
 
@@ -22,8 +23,10 @@ struct RefusalTexts {
 QString tag_words(const QString& tag) {
   if (tag == "weights") return RefusalTexts::tr("weights");
   if (tag == "grads") return RefusalTexts::tr("gradients");
-  if (tag == "master" || tag == "adam_m" || tag == "adam_v")
-    return RefusalTexts::tr("optimizer states");
+  if (tag == "master") return RefusalTexts::tr("optimizer states");
+  for (const simd::OptimSpec& optim : simd::kOptims)
+    for (const std::string_view state : optim.states)
+      if (!state.empty() && tag == to_text(state)) return RefusalTexts::tr("optimizer states");
   if (tag == "saved") return RefusalTexts::tr("activations");
   if (tag == "slots") return RefusalTexts::tr("slots");
   if (tag == "scratch" || tag == "library") return RefusalTexts::tr("scratch");

@@ -35,6 +35,18 @@ TEST(RefusalWords, NameSettingsByTheirLabels) {
       "machine can give");
 }
 
+/** States have the names of the optimizer, which nobody has to know. */
+TEST(RefusalWords, SayTheStatesOfEachOptimizerAlike) {
+  for (const char* state : {"master", "adam_v", "lion_m", "momentum"}) {
+    const QString said = QStringLiteral(
+        "[plan] the model does not fit: it needs 6.10 GiB of memory (3.00 GiB are left beside "
+        "LibTorch); largest: %1 in memory, 2.00 GiB - take a smaller model");
+    EXPECT_TRUE(words_of_refusal(said.arg(state))
+                    .why.endsWith("largest: optimizer states in memory, 2.00 GiB"))
+        << state << ": " << words_of_refusal(said.arg(state)).why.toStdString();
+  }
+}
+
 TEST(RefusalWords, OfAnotherFormStayAsTheyAre) {
   const RefusalWords words = words_of_refusal("[plan] something new - set max_length = 8");
   EXPECT_EQ(words.why, "Something new");
