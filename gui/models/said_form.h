@@ -11,7 +11,7 @@ namespace ferry::gui {
 class SaidForm {
  public:
   explicit SaidForm(const char* form);
-  /** What stands at %1, %2, ... of the form; nullopt: `said` has another form. */
+  /** The texts at %1, %2, ... of the form; nullopt where `said` has another form. */
   std::optional<QStringList> parts_of(const QString& said) const;
 
  private:

@@ -83,8 +83,8 @@ struct ProgramTarget {
   AttentionBackend attention = AttentionBackend::cpu_math;
   int gpu_multiprocessors = 0;
   int64_t vocab_size = 0;
-  /** Every operation that can be written in others is (OpDef::compose): what its kernels compute
-   * can be looked at beside it. */
+  /** Every operation that can be written in others is written so (OpDef::compose). Tests compare
+   * the result with the operation's own kernels. */
   bool composes_all = false;
 
   bool is_cuda() const { return attention != AttentionBackend::cpu_math; }

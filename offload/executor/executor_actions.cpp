@@ -278,7 +278,7 @@ Executor::SpanAddresses Executor::addresses_of(const Action& action,
   const auto of_action = [&](const std::vector<Bytes>& bytes, Role role) {
     return at<std::byte>(*find(bytes, role));
   };
-  // What lies in the record of a piece is found there.
+  // A piece has its states, and what else its record holds, in the slot.
   std::byte* const slot = action.piece < 0 ? nullptr : of_action(action.writes, Role::states);
   const auto in_record = [&](bool is_there, const ByteRange& part, Segment segment) {
     return is_there ? slot + part.offset : address_of(b, segment, record.begin);

@@ -57,7 +57,7 @@ static_assert(static_cast<int>(Tag::slots) - static_cast<int>(Tag::state_0) == s
 constexpr bool is_state(Tag tag) {
   return tag == Tag::state_0 || tag == Tag::state_1;
 }
-/** What lasts from step to step. */
+/** True of bytes that last from step to step. */
 constexpr bool is_of_model(Tag tag) {
   return tag == Tag::weights || tag == Tag::master || is_state(tag);
 }

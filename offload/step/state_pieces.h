@@ -21,7 +21,7 @@ struct StateRecord {
   int64_t begin = 0, n_elements = 0;  ///< of the block's trained prefix, as far as it goes
   /** Empty where passes read the master itself. */
   ByteRange master;
-  /** Of the optimizer; the exponents of 8-bit ones. */
+  /** The optimizer's states, and the exponents of 8-bit states. */
   std::array<ByteRange, simd::kStates_max> states, exponents;
   int64_t states_bytes = 0;  ///< whole pages with all these
   /** Behind them the weights that passes read, frozen ones too, or a copy of those in memory. Empty

@@ -43,7 +43,7 @@ T take(std::string_view& in) {
   return number;
 }
 
-/** Of each file: the lengths of name and content, the name, and runs of zeros before other bytes.
+/** Each file as the lengths of name and content, the name, and runs of zeros before other bytes.
  */
 std::string pack(const Files& files) {
   constexpr size_t kLeast_zeros = 16;

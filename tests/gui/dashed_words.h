@@ -12,7 +12,7 @@ namespace ferry::gui {
 /** In force while it lives. */
 class DashedWords : public QTranslator {
  public:
-  /** Of these contexts alone. */
+  /** Dashes the words of these contexts alone. */
   explicit DashedWords(QStringList contexts) : contexts_(std::move(contexts)) {
     QCoreApplication::installTranslator(this);
   }

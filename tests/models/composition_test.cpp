@@ -114,7 +114,7 @@ TEST(Parts, OfAValueGiveItsGradientTogether) {
   }));
 }
 
-/** Of the block's own input, which has no operation before it. */
+/** The input of a block is taken apart: it has no operation before it. */
 TEST(Parts, OfAnInputReachTheBlockBefore) {
   expect_gradients_of_autograd(model_of([](BlockBuilder& b) {
     const ParamId a = matrix(b, "a", kWidth, kWidth - kHead), c = matrix(b, "c", kWidth, kHead);

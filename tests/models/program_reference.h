@@ -30,7 +30,7 @@ class ProgramReference {
 
  private:
   at::Tensor param(size_t block, ParamId id);
-  /** Of the block that runs: a part of another value, or what its parts are together. */
+  /** A value of the block that runs; it may be a part of another value, or lie in parts. */
   at::Tensor value(ValueId id) const;
   void run(const Op& op, size_t block, const TestBatch& batch);
   at::Tensor embedding(const Op& op, size_t block, const TestBatch& batch);

@@ -16,8 +16,8 @@ struct FindingTexts {
   Q_DECLARE_TR_FUNCTIONS(FindingTexts)
 };
 
-/** What the doctor of the command line says (src/service/machine, offload/device/gpu_support.cpp),
- * what the app says for it, and the command that does it. */
+/** A remedy in the words of the command line (src/service/machine,
+ * offload/device/gpu_support.cpp), in those of the app, and the command that does it. */
 struct Cure {
   const char *said, *words, *command;
 };

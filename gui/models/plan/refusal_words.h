@@ -10,8 +10,9 @@ struct RefusalWords {
   QString help;  ///< with which settings it fits
 };
 
-/** Of the planner's message: "[plan] the model does not fit: it needs ... - it fits with ...". A
- * message of another form stays as it is, with the labels of options in place of their keys. */
+/** The words for the planner's message "[plan] the model does not fit: it needs ... - it fits with
+ * ...". A message of another form stays as it is, with the labels of options in place of their
+ * keys. */
 RefusalWords words_of_refusal(const QString& message);
 
 }  // namespace ferry::gui

@@ -123,7 +123,7 @@ void RunsPage::set_active(bool active) {
   if (active) show_state();
 }
 
-/** What somebody made of the columns: their order and the widths that were dragged. */
+/** The columns as the user left them, with their order and the widths that were dragged. */
 void RunsPage::keep_columns() {
   const QHeaderView& header = *table_->horizontalHeader();
   if (header.sectionsMoved()) shared().settings.set_value(kOwnColumns, header.saveState());

@@ -153,7 +153,7 @@ void TryItPage::show_form() {
   update_ask();
 }
 
-/** What the model of the form answers: it stands where the answer will. */
+/** A line on the kind of answer that the chosen model gives, in the place of the answer. */
 QString TryItPage::about_answer() const {
   if (picker_->model().empty()) return tr("The model's answers appear here.");
   if (!form_.trouble.isEmpty()) return {};

@@ -15,7 +15,7 @@
 
 namespace ferry {
 
-/** What run_state.json holds. */
+/** The content of run_state.json. */
 nlohmann::ordered_json run_state_json(const SessionState& state, const Identity& identity);
 
 /** The metadata of a generation of states on a drive: run_state_json() as text, and the report of

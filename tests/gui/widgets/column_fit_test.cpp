@@ -120,7 +120,7 @@ TEST(ColumnFit, AColumnThatWasDraggedKeepsItsWidth) {
   QCoreApplication::processEvents();
   EXPECT_EQ(tree.columnWidth(0), 170);
   EXPECT_EQ(column_faults(tree), QStringList());
-  // What was chosen once is chosen again by another table.
+  // Another table takes the widths that were chosen once.
   const std::vector<int> chosen = tree.findChild<ColumnFit*>()->chosen_widths();
   FittedTable again(3, {.rest = 1});
   again.table.findChild<ColumnFit*>()->choose_widths(chosen);

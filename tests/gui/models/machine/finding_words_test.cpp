@@ -42,7 +42,7 @@ TEST(FindingWords, TheCommandIsOfThisMachine) {
 }
 
 TEST(FindingWords, AllIsTranslated) {
-  // What another program said, and a drive's own line.
+  // Words of another program, and the line of a drive.
   const std::set<std::string> foreign = {"wrong trainer", "simd", "not measured", "worn drive",
                                          "unknown wear"};
   DashedWords dashed({"FindingTexts", "service"});
