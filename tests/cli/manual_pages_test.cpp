@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kReadmeLines = 220;
-/** Options of programs that pages name: TensorBoard, hf. */
-constexpr std::string_view kOfOthers[] = {"logdir", "local-dir"};
+/** Options of programs that pages name: TensorBoard, hf, GoogleTest. */
+constexpr std::string_view kOfOthers[] = {"logdir", "local-dir", "gtest_filter"};
 const fs::path kRoot = FERRY_SOURCE_ROOT;
 
 std::string text_of(const fs::path& file) {

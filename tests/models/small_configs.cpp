@@ -13,7 +13,8 @@ nlohmann::ordered_json small_config(std::string_view name, const SmallSizes& siz
   const std::map<std::string, int64_t> words = {{"kv_heads", sizes.heads},
                                                 {"width", sizes.width},
                                                 {"half", sizes.width / 2},
-                                                {"head", sizes.width / sizes.heads}};
+                                                {"head", sizes.width / sizes.heads},
+                                                {"window", sizes.window}};
   nlohmann::ordered_json config = {{"model_type", row.value("model_type", std::string(name))}};
   const nlohmann::ordered_json names = row.value("names", nlohmann::ordered_json::object());
   for (const auto& [key, size] : {std::pair{"vocab_size", sizes.vocab},

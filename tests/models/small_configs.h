@@ -11,7 +11,7 @@
 namespace ferry::test {
 
 struct SmallSizes {
-  int64_t vocab = 100, width = 24, layers = 2, heads = 3, inner = 40, positions = 20;
+  int64_t vocab = 100, width = 24, layers = 2, heads = 3, inner = 40, positions = 20, window = 7;
 };
 
 /** `name`: a model_type, or "opt-350m". With `is_whole` the keys of `more` are in it, too. */

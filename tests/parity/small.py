@@ -20,7 +20,7 @@ def keys_of(name, **others):
     """The keyword arguments of the configuration of a row, without its type; `others` replace or add some."""
     row = TABLE[name]
     # Heads are wider than their share of the model, and share keys: neither may be taken for the usual.
-    words = dict(kv_heads=1, width=SIZES["hidden_size"], half=SIZES["hidden_size"] // 2, head=24)
+    words = dict(kv_heads=1, width=SIZES["hidden_size"], half=SIZES["hidden_size"] // 2, head=24, window=11)
     keys = {row.get("names", {}).get(key, key): size for key, size in SIZES.items()}
     keys.pop("", None)
     keys |= {key: words.get(value, value) if isinstance(value, str) else value
