@@ -99,7 +99,13 @@ class Device {
   /** Blocks the caller until the event's last record has happened: true, or, with every queue
    * drained, rethrows the first failure. False if it has not within `patience`. */
   virtual bool wait_host(EventId event, std::chrono::milliseconds patience) = 0;
-  /** The same for as long as it takes: for what no watchdog looks at. */
+  /** Blocks the caller until it may itself do what follows the event's last record: until the
+   * record has happened; on a stream of the GPU, until work that the caller submits there stands
+   * behind the record. False and throws as wait_host() does. */
+  virtual bool wait_turn(EventId event, std::chrono::milliseconds patience) {
+    return wait_host(event, patience);
+  }
+  /** wait_host() for as long as it takes: for what no watchdog looks at. */
   void await_host(EventId event) {
     while (!wait_host(event, std::chrono::seconds(10))) {
     }
@@ -130,6 +136,8 @@ class Device {
   virtual void poison(void* slot, int64_t n_bytes) = 0;
   /** The compute queue's cudaStream_t; null off CUDA. */
   virtual void* compute_stream() = 0;
+  /** Of the GPUs that the process sees; 0 off CUDA. */
+  virtual int index() const { return 0; }
 };
 
 /** The ways in which the simulated device runs its queues. */
@@ -163,7 +171,8 @@ struct CudaProbe {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
 };
-CudaProbe probe_cuda();
+/** `index`: of the GPUs that the process sees. */
+CudaProbe probe_cuda(int index = 0);
 /** The ways in which queues of the GPU wait for work of the host. */
 enum class HostWaits : uint8_t {
   probed,   ///< in the driver, or in threads where the driver refuses; FERRY_HOST_WAITS=driver or
@@ -172,10 +181,12 @@ enum class HostWaits : uint8_t {
   threads,  ///< a thread for each queue waits, then submits what follows
 };
 /** At most `pinned_bytes_max` of host memory are pinned; where a ring is needed, threads wait for
- * host work. Throws Error(machine) where probe_cuda() says it cannot. */
+ * host work. Several devices may share a GPU. Throws Error(machine) where probe_cuda() says it
+ * cannot. */
 std::unique_ptr<Device> make_cuda_device(HostWaits waits = HostWaits::probed,
-                                         int64_t pinned_bytes_max = INT64_MAX);
-/** Bytes the driver counts as used on the current GPU. */
-int64_t cuda_driver_used_bytes();
+                                         int64_t pinned_bytes_max = INT64_MAX,
+                                         int index = 0);
+/** Bytes the driver counts as used on a GPU. */
+int64_t cuda_driver_used_bytes(int index = 0);
 
 }  // namespace ferry

@@ -21,21 +21,21 @@ const Bytes* find(const std::vector<Bytes>& bytes, Role role) {
 
 // ---- Made once
 
-Executor::ReadyList Executor::ready(StepList list) {
-  ReadyList ready;
-  ready.memories.reserve(list.size());
-  for (const Action& action : list) {
-    const bool is_pass = action.verb == Verb::forward || action.verb == Verb::recompute ||
-                         action.verb == Verb::backward;
-    ready.memories.push_back(is_pass ? memory_of(action) : ActionMemory());
+ReadyList Executor::ready(StepList list) {
+  ReadyList ready{.actions = std::move(list), .items = {}};
+  const std::vector<EventId> ended = events_of(ready.actions);
+  for (size_t i = 0; i < ready.actions.size(); ++i) {
+    const Action& action = ready.actions[i];
+    ready.items.push_back({.executor = this,
+                           .action = &action,
+                           .memory = is_pass(action.verb) ? memory_of(action) : PassMemory(),
+                           .ended = ended[i]});
   }
-  ready.ended = events_of(list);
-  ready.actions = std::move(list);
   return ready;
 }
 
-ActionMemory Executor::memory_of(const Action& action) const {
-  ActionMemory memory;
+PassMemory Executor::memory_of(const Action& action) const {
+  PassMemory memory;
   memory.ports.resize(block(action.block).ports.size());
   for (const std::vector<Bytes>* all : {&action.reads, &action.writes})
     for (const Bytes& bytes : *all) {
@@ -138,15 +138,12 @@ std::byte* Executor::address_of(int b, Segment segment, int64_t element) const {
 
 // ---- Done in each step
 
-void Executor::run(const Action& action, const ActionMemory& memory, Updates& updates) {
+void Executor::run(const Action& action, Updates& updates) {
   switch (action.verb) {
     case Verb::forward:
     case Verb::recompute:
-      work_.forward(action, memory);
-      break;
     case Verb::backward:
-      backward(action, memory);
-      break;
+      FERRY_CHECK(false, "a pass without layer operations");
     case Verb::accumulate:
       accumulate(action);
       break;
@@ -186,6 +183,10 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
     default:
       move(action);
   }
+  release(action);
+}
+
+void Executor::release(const Action& action) {
   for (const Bytes& bytes : action.writes)
     if (bytes.role == Role::released) device_.poison(at<std::byte>(bytes), bytes.n_bytes);
 }
@@ -196,14 +197,18 @@ void Executor::move(const Action& action) {
                  action.reads[i].n_bytes);
 }
 
-void Executor::backward(const Action& action, const ActionMemory& memory) {
+void Executor::begin_pass(const ReadyList::Item& item) {
+  if (item.action->verb != Verb::backward || !item.memory.grads) return;
   // The norm goes over the whole prefix, and a slot holds another block's gradients before.
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-  if (memory.grads)
-    for (const ElementRange& gap : updates_of_[static_cast<size_t>(action.block)].gaps)
-      device_.math().zero(memory.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
-  work_.backward(action, memory);
-  if (find(action.writes, Role::sum)) accumulate(action);
+  for (const ElementRange& gap : updates_of_[static_cast<size_t>(item.action->block)].gaps)
+    device_.math().zero(item.memory.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
+}
+
+void Executor::end_pass(const ReadyList::Item& item) {
+  if (item.action->verb == Verb::backward && find(item.action->writes, Role::sum))
+    accumulate(*item.action);
+  release(*item.action);
 }
 
 void Executor::accumulate(const Action& action) {
@@ -245,20 +250,11 @@ void Executor::decide(const Action& action, Updates& updates) {
   }
   outcome_.square_sum = sums.square_sum =
       simd::sum_in_order(square_sums_.data(), static_cast<int64_t>(square_sums_.size()));
-  outcome_.decision = rule_->decide(sums);
+  outcome_.decision = rule_.decide(sums);
   // Each block decides for itself where steps go ahead, the late ones as the early ones did.
   if (!updates.each_decides) updates.decision = outcome_.decision;
-  updates.metadata = rule_->describe ? rule_->describe(outcome_) : std::string();
-  updates.commits = rule_->commits;
-}
-
-double Executor::repeat_host_updates() {
-  const auto start = std::chrono::steady_clock::now();
-  for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (layout_.block(b).updates_on_host && layout_.block(b).is_trained &&
-        layout_.block(b).n_state_pieces == 0)
-      apply({.verb = Verb::update, .queue = QueueId::host, .block = b}, updates_[current_]);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  updates.metadata = rule_.describe ? rule_.describe(outcome_) : std::string();
+  updates.commits = rule_.commits;
 }
 
 bool Executor::changes_states(const Action& action, const Updates& updates) const {

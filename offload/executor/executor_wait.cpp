@@ -20,17 +20,18 @@ std::chrono::milliseconds Executor::watchdog_of_environment() {
   return hang_patience();
 }
 
-bool Executor::wait_unless(EventId event,
-                           const StepList& list,
-                           const std::function<bool()>& drops) {
-  ++n_host_waits_;
+bool Executor::wait_while(EventId event,
+                          const StepList& list,
+                          const std::function<bool()>& goes_on) {
+  const bool is_turn = event == turn_;
+  if (!is_turn) ++hooks_.n_host_waits;
   const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
-  const auto patience = drops ? std::min<std::chrono::milliseconds>(look, 50ms) : look;
+  const auto patience = goes_on ? std::min<std::chrono::milliseconds>(look, 50ms) : look;
   // Waits are counted, not the clock read: a run that was stopped and continued has not hung.
   std::chrono::milliseconds since_look{0}, still{0};
   std::string seen;
-  while (!device_.wait_host(event, patience)) {
-    if (drops && drops()) return false;
+  while (!(is_turn ? device_.wait_turn(event, patience) : device_.wait_host(event, patience))) {
+    if (goes_on && !goes_on()) return false;
     since_look += patience;
     if (since_look < look) continue;
     std::string now = unfinished(list);

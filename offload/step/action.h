@@ -64,6 +64,10 @@ std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
 }
+/** True of passes of blocks, which do layer operations. */
+constexpr bool is_pass(Verb verb) {
+  return verb >= Verb::forward && verb <= Verb::backward;
+}
 /** True of what may go on under the passes of the next step. */
 constexpr bool ends_later(Verb verb) {
   return verb == Verb::send_weights ||

@@ -173,7 +173,7 @@ RandomKey ModelRunner::key(const Action& action) const {
   return key;
 }
 
-BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
+BatchTensors& ModelRunner::batch(const Action& action, const PassMemory&) {
   BatchTensors& b = batches_[static_cast<size_t>(action.micro)];
   b.loss_weight = loss_weight_;
   b.end_loss_weight = end_loss_weight_;
@@ -191,14 +191,14 @@ const at::Tensor& ModelRunner::passed(int value, const std::byte* at, int64_t to
                   scalar_type_of(its.type), options_.device);
 }
 
-void ModelRunner::set_ports(const Action& action, const ActionMemory& memory, int64_t tokens) {
+void ModelRunner::set_ports(const Action& action, const PassMemory& memory, int64_t tokens) {
   const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
   ports_.resize(ports.size());
   for (size_t p = 0; p < ports.size(); ++p)
     ports_[p] = memory.ports[p] ? passed(ports[p].value, memory.ports[p], tokens) : at::Tensor();
 }
 
-BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory, int64_t tokens) {
+BlockMemory& ModelRunner::views(const Action& action, const PassMemory& memory, int64_t tokens) {
   const BlockTable& table = model_.blocks[static_cast<size_t>(action.block)];
   // Saved tensors have room for the run's most and longest sequences; blocks use the rows they
   // need.
@@ -258,9 +258,9 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
   return out;
 }
 
-void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
+void ModelRunner::forward(const Action& action, const PassMemory& memory) {
   c10::InferenceMode no_autograd;
-  ComputeStream stream(device_.compute_stream());
+  const ComputeStream stream(device_.compute_stream(), device_.index());
   if (generates_ && model_.blocks[static_cast<size_t>(action.block)].kind == BlockKind::head)
     return generate(action, memory);
   BatchTensors& b = batch(action, memory);
@@ -283,7 +283,7 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   });
 }
 
-void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
+void ModelRunner::generate(const Action& action, const PassMemory& memory) {
   const BatchTensors& all = batch(action, memory);
   const int64_t n = all.n_seqs_real;
   BatchTensors last = all;
@@ -311,9 +311,9 @@ void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
                                                       loss, logits);
 }
 
-void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
+void ModelRunner::backward(const Action& action, const PassMemory& memory) {
   c10::InferenceMode no_autograd;
-  ComputeStream stream(device_.compute_stream());
+  const ComputeStream stream(device_.compute_stream(), device_.index());
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
@@ -327,7 +327,7 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
 
 void ModelRunner::run_block(const Action& action,
                             const BatchTensors& batch,
-                            const ActionMemory& memory,
+                            const PassMemory& memory,
                             GraphKey graph,
                             const std::function<void(const RandomKey&)>& work) {
   const RandomKey random = key(action);

@@ -42,7 +42,7 @@ class ModelRunner final : public ComputeWork {
               const RunnerOptions& options);
   ~ModelRunner() override;
 
-  /** Copies a micro-batch into its host region. Call before Executor::step() or evaluate(). */
+  /** Copies a micro-batch into its host region, before the executor begins with it. */
   void load(int micro, const HostBatch& batch);
   /** Set before each step: the step's index keys its random numbers; the loss is the mean over
    * n_label_items, with question answering half of it over n_end_items. */
@@ -52,11 +52,6 @@ class ModelRunner final : public ComputeWork {
    * logits are the tokens', (n_seqs_real, vocabulary) of a batch that generates. */
   std::vector<float> logits();
 
-  /** Changes the keys of some actions (a planted fault). For tests. */
-  void set_key_fault(std::function<void(RandomKey&, const Action&)> fault) {
-    key_fault_ = std::move(fault);
-  }
-
   /** Null where the blocks run without. */
   const BlockGraphs* graphs() const { return graphs_.get(); }
   /** Drops all graphs before the GPU's memory is given away; everything queued has run. */
@@ -64,25 +59,26 @@ class ModelRunner final : public ComputeWork {
     if (graphs_) graphs_->drop();
   }
 
-  void forward(const Action& action, const ActionMemory& memory) override;
-  void backward(const Action& action, const ActionMemory& memory) override;
+  void forward(const Action& action, const PassMemory& memory) override;
+  void backward(const Action& action, const PassMemory& memory) override;
 
  private:
+  friend struct RunnerProbe;  ///< of tests (tests/engine)
   struct Views;
-  BlockMemory& views(const Action& action, const ActionMemory& memory, int64_t tokens);
+  BlockMemory& views(const Action& action, const PassMemory& memory, int64_t tokens);
   /** Cuts the region of keys and values into the blocks' parts. */
   void cut_cache();
   /** Runs the head on the last token of each sequence alone. */
-  void generate(const Action& action, const ActionMemory& memory);
-  BatchTensors& batch(const Action& action, const ActionMemory& memory);
+  void generate(const Action& action, const PassMemory& memory);
+  BatchTensors& batch(const Action& action, const PassMemory& memory);
   /** A value of a micro-batch with so many tokens. */
   const at::Tensor& passed(int value, const std::byte* at, int64_t tokens);
   /** Fills ports_ for a block's pass; undefined where the pass does not use a port. */
-  void set_ports(const Action& action, const ActionMemory& memory, int64_t tokens);
+  void set_ports(const Action& action, const PassMemory& memory, int64_t tokens);
   RandomKey key(const Action& action) const;
   void run_block(const Action& action,
                  const BatchTensors& batch,
-                 const ActionMemory& memory,
+                 const PassMemory& memory,
                  GraphKey graph,
                  const std::function<void(const RandomKey&)>& work);
 
@@ -103,10 +99,10 @@ class ModelRunner final : public ComputeWork {
   bool training_ = false;
   float grad_scale_ = 1;
   float loss_weight_ = 1, end_loss_weight_ = 1;
-  at::Tensor class_weights_;  ///< on the device; undefined without
-  std::function<void(RandomKey&, const Action&)> key_fault_;
-  std::vector<KvCache> caches_;  ///< by block
-  bool generates_ = false;       ///< the batch that was loaded last
+  at::Tensor class_weights_;                                  ///< on the device; undefined without
+  std::function<void(RandomKey&, const Action&)> key_fault_;  ///< planted by RunnerProbe
+  std::vector<KvCache> caches_;                               ///< by block
+  bool generates_ = false;                                    ///< the batch that was loaded last
   std::vector<int32_t> cache_places_, cache_lengths_;
   std::unique_ptr<Views> views_;
   std::vector<at::Tensor> ports_;  ///< of the pass that runs

@@ -13,7 +13,7 @@ namespace {
 
 std::unique_ptr<Device> make_device(const SessionOptions& options, WorkerPool& pool) {
   if (options.device == DeviceKind::cuda)
-    return make_cuda_device(options.host_waits, options.pinned_bytes_max);
+    return make_cuda_device(options.host_waits, options.pinned_bytes_max, options.device_index);
   SimulatedOptions simulated = options.simulated;
   simulated.pinned_bytes_max = std::min(simulated.pinned_bytes_max, options.pinned_bytes_max);
   return make_simulated_device(simulated, pool);
@@ -30,9 +30,11 @@ Session::Session(const ModelTable& model,
       pool_(make_tbb_pool(options.n_workers)),
       device_(make_device(options, *pool_)),
       memory_(std::make_unique<RunMemory>(*device_, layout, *pool_)),
-      library_region_(device_->is_cuda() ? std::make_unique<CudaLibraryRegion>(
-                                               memory_->at(layout.library), shape.library_bytes)
-                                         : nullptr),
+      library_region_(device_->is_cuda()
+                          ? std::make_unique<CudaLibraryRegion>(memory_->at(layout.library),
+                                                                shape.library_bytes,
+                                                                device_->compute_stream())
+                          : nullptr),
       runner_(std::make_unique<ModelRunner>(
           model,
           shape,
@@ -44,23 +46,27 @@ Session::Session(const ModelTable& model,
               .label_smoothing = options.label_smoothing,
               .class_weights = options.class_weights,
               .largest = largest,
-              .device = device_->is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU),
+              .device = device_->is_cuda()
+                            ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_->index()))
+                            : at::Device(at::kCPU),
               .graphs = options.graphs,
               .generation = options.generation})),
       drive_(shape, *memory_, options.drive),
       executor_(std::make_unique<Executor>(
-          shape, *device_, *pool_, *memory_, *runner_, options.overlap, drive_.store())),
+          shape, *device_, *pool_, *memory_, options.overlap, drive_.store())),
       segments_(shape, *device_, *memory_, executor_->state_window()),
       optimizer_(options.optimizer, model.groups),
       describe_(options.describe) {}
 
 Session::~Session() = default;
 
-std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
-                                        const UpdateRule& rule,
-                                        const std::function<bool()>& drops) {
+int64_t Session::library_peak_bytes() const {
+  return library_region_ ? library_region_->allocator().peak_bytes() : 0;
+}
+
+void Session::load(std::span<const HostBatch> micro_batches, bool commits) {
   put_on_drive();
-  if (rule.commits && std::exchange(is_uncommitted_, false)) commit_states();
+  if (commits && std::exchange(is_uncommitted_, false)) commit_states();
   double n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
@@ -70,7 +76,6 @@ std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches
   }
   runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items,
                       n_end_items);
-  return executor_->step(static_cast<int>(micro_batches.size()), rule, drops);
 }
 
 StepReport Session::step(std::span<const HostBatch> micro_batches) {
@@ -78,34 +83,48 @@ StepReport Session::step(std::span<const HostBatch> micro_batches) {
 }
 
 std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_batches,
-                                               const std::function<bool()>& drops) {
-  const float loss_scale = optimizer_.loss_scale();
-  UpdateRule rule = {.decide = {}, .steps_ahead = optimizer_.steps_ahead()};
-  rule.decide = [&](const StepSums& sums) {
-    return rule.steps_ahead.empty() ? optimizer_.decide(sums.square_sum)
-                                    : optimizer_.decide_each(sums);
-  };
-  rule.describe = [&](const StepOutcome& outcome) {
-    const StepReport its = report_of(outcome, loss_scale);
-    return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()}, &its);
-  };
-  const std::optional<StepOutcome> outcome = run(micro_batches, rule, drops);
-  if (!outcome) return std::nullopt;
-  ++n_steps_;
-  return report_of(*outcome, loss_scale);
+                                               std::function<bool()> drops) {
+  StepRun run = begin(micro_batches, std::move(drops));
+  while (run.next())
+    run.submit(*runner_);
+  return finish(run);
 }
 
-StepReport Session::report_of(const StepOutcome& outcome, float loss_scale) const {
+StepRun Session::begin(std::span<const HostBatch> micro_batches, std::function<bool()> drops) {
+  load(micro_batches, /*commits=*/true);
+  loss_scale_ = optimizer_.loss_scale();
+  UpdateRule rule = {.decide = {}, .steps_ahead = optimizer_.steps_ahead()};
+  if (rule.steps_ahead.empty())
+    rule.decide = [this](const StepSums& sums) { return optimizer_.decide(sums.square_sum); };
+  else
+    rule.decide = [this](const StepSums& sums) { return optimizer_.decide_each(sums); };
+  rule.describe = [this](const StepOutcome& outcome) {
+    const StepReport its = report_of(outcome);
+    return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()}, &its);
+  };
+  return executor_->begin(static_cast<int>(micro_batches.size()), std::move(rule),
+                          std::move(drops));
+}
+
+std::optional<StepReport> Session::finish(StepRun& run) {
+  const std::optional<StepOutcome> outcome = run.finish();
+  if (!outcome) return std::nullopt;
+  ++n_steps_;
+  return report_of(*outcome);
+}
+
+StepReport Session::report_of(const StepOutcome& outcome) const {
   return {.loss = outcome.loss,
           .grad_norm = optimizer_.grad_norm(),
           .learning_rate = optimizer_.learning_rate(),
-          .loss_scale = loss_scale,
+          .loss_scale = loss_scale_,
           .skipped = outcome.decision.skip,
           .clipped = optimizer_.clipped(),
           .n_skipped_in_a_row = optimizer_.n_skipped_in_a_row()};
 }
 
 void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
+  load(micro_batches, /*commits=*/false);
   // An update that changes nothing: every byte of a step moves and is touched, and its time is
   // real.
   const std::vector<simd::UpdateStep> steps =
@@ -115,7 +134,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   }};
   rule.commits = false;
   if (!optimizer_.steps_ahead().empty()) rule.steps_ahead = steps;
-  run(micro_batches, rule);
+  executor_->step(static_cast<int>(micro_batches.size()), std::move(rule), *runner_);
   if (settles) executor_->settle();
 }
 
@@ -124,7 +143,7 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   runner_->load(0, batch);
   runner_->begin_step(n_steps_, /*training=*/false, 1.0f, static_cast<double>(batch.n_label_items),
                       static_cast<double>(batch.n_end_items));
-  double loss = executor_->evaluate();
+  const double loss = executor_->evaluate(*runner_);
   if (logits) *logits = runner_->logits();
   return loss;
 }

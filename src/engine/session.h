@@ -45,6 +45,7 @@ struct StepReport {
 
 struct SessionOptions {
   DeviceKind device = DeviceKind::cpu;
+  int device_index = 0;                      ///< on CUDA
   SimulatedOptions simulated;                ///< with DeviceKind::cpu
   HostWaits host_waits = HostWaits::probed;  ///< on CUDA
   int64_t pinned_bytes_max = INT64_MAX;      ///< of host memory, on any device
@@ -78,9 +79,14 @@ class Session {
   /** One optimizer update over these micro-batches (at most shape.n_micro_max). */
   StepReport step(std::span<const HostBatch> micro_batches);
   /** The same, or nothing where `drops` says so while the step can still be dropped (see
-   * Executor::step); the session is as before it then. */
+   * Executor::begin); the session is as before it then. */
   std::optional<StepReport> step_unless(std::span<const HostBatch> micro_batches,
-                                        const std::function<bool()>& drops);
+                                        std::function<bool()> drops);
+  /** Begins an update whose passes the caller runs: runner() has their layer operations. The next
+   * call is finish(). */
+  StepRun begin(std::span<const HostBatch> micro_batches, std::function<bool()> drops = {});
+  /** Nothing: the step was dropped. */
+  std::optional<StepReport> finish(StepRun& run);
   /** Takes a step in everything but its effect: no state, no random key, no loss scale changes, and
    * no generation on a drive is made. A step that could run out of memory does so here, before step
    * 1. With `settles` the updates have ended when the call returns. Without it they go on under the
@@ -98,6 +104,8 @@ class Session {
   /** The next step follows as if nothing had been. Throws Error(does_not_fit) where the memory is
    * not free now; may be tried again. */
   void return_to_gpu();
+  /** The most bytes that LibTorch itself has taken of the GPU at once. */
+  int64_t library_peak_bytes() const;
   /** The host memory that leave_gpu() takes, in bytes. */
   int64_t lasting_gpu_bytes() const { return memory_->lasting_gpu_bytes(); }
 
@@ -126,11 +134,9 @@ class Session {
   }
 
  private:
-  std::optional<StepOutcome> run(std::span<const HostBatch> micro_batches,
-                                 const UpdateRule& rule,
-                                 const std::function<bool()>& drops = {});
+  void load(std::span<const HostBatch> micro_batches, bool commits);
   void put_on_drive();
-  StepReport report_of(const StepOutcome& outcome, float loss_scale) const;
+  StepReport report_of(const StepOutcome& outcome) const;
   std::string describe(const SessionState& state, const StepReport* report) const {
     return describe_ ? describe_(state, report) : std::string();
   }
@@ -148,6 +154,7 @@ class Session {
   std::function<std::string(const SessionState&, const StepReport*)> describe_;
   bool is_uncommitted_ = false;  ///< the drive has what no generation has
   int64_t n_steps_ = 0;          ///< steps taken, skipped ones too: keys the random numbers
+  float loss_scale_ = 1;         ///< of the step in progress
 };
 
 }  // namespace ferry

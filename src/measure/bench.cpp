@@ -62,8 +62,8 @@ bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) 
   gpu = Arena(gpu_memory_->data(), kGpu_bytes);
   load = Arena(gpu_memory_->data() + kGpu_bytes, kLoad_bytes);
   library_region_ = std::make_unique<CudaLibraryRegion>(
-      gpu_memory_->data() + kGpu_bytes + kLoad_bytes, kLibrary_bytes);
-  stream_ = std::make_unique<ComputeStream>(device_->compute_stream());
+      gpu_memory_->data() + kGpu_bytes + kLoad_bytes, kLibrary_bytes, device_->compute_stream());
+  stream_ = std::make_unique<ComputeStream>(device_->compute_stream(), device_->index());
   return true;
 }
 

@@ -212,6 +212,15 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
     p.place = Place::host, p.activations = Activations::recompute,
     p.host_waits = HostWaits::threads;
   });
+  // Passes that the stepping thread enters itself.
+  add("host, recompute, entered, adversarial", [](auto& p) {
+    p.place = Place::host, p.activations = Activations::recompute, p.enters = true;
+    p.mode = SimulatedMode::adversarial, p.queue_seed = 2000;
+  });
+  add("mixed, entered, threads", [&](auto& p) {
+    p.places = mixed_places(model), p.mode = SimulatedMode::threads, p.enters = true;
+    p.host_waits = HostWaits::threads;
+  });
   const uint64_t n_orders = long_suite() ? 50 : sanitized() ? 1 : 3;
   for (uint64_t seed = 1; seed <= n_orders; ++seed)
     all.push_back(adversarial(model, seed));
@@ -237,6 +246,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "states of some blocks on a drive, weights too, vertical",
       "weights, states and gradients on a drive, vertical",
       "host, paused",
+      "mixed, entered, threads",
   };
   return sample.contains(placement.name) || placement.queue_seed == 1;
 }

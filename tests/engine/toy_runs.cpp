@@ -1,4 +1,6 @@
 #include "tests/engine/toy_runs.h"
+#include "tests/engine/runner_probe.h"
+#include "tests/offload/executor/executor_probe.h"
 
 #include <fmt/format.h>
 
@@ -136,6 +138,18 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
   return batch;
 }
 
+StepReport enter_step(Session& session, std::span<const HostBatch> batches) {
+  StepRun run = session.begin(batches);
+  while (const Action* pass = run.next()) {
+    const std::optional<EnteredPass> entered = run.enter(pass->verb, pass->block, pass->micro);
+    if (pass->verb == Verb::backward)
+      session.runner().backward(entered->action(), entered->memory());
+    else
+      session.runner().forward(entered->action(), entered->memory());
+  }
+  return session.finish(run).value();
+}
+
 }  // namespace
 
 ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
@@ -206,8 +220,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     initialise_weights(table, 11, session.segments());
   else
     load_weights(table, CheckpointReader::open(model.checkpoint), 11, session.segments());
-  if (placement.key_fault) session.runner().set_key_fault(placement.key_fault);
-  if (placement.fault) session.executor().set_fault(placement.fault);
+  if (placement.key_fault) RunnerProbe::set_key_fault(session.runner(), placement.key_fault);
+  if (placement.fault) ExecutorProbe::set_fault(session.executor(), placement.fault);
 
   ToyResult result;
   for (int step = 0; step < n_steps; ++step) {
@@ -224,9 +238,9 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
       FERRY_CHECK(session.leave_gpu(), "the GPU's memory stays");
       session.return_to_gpu();
     }
-    const int64_t n_waits = session.executor().n_host_waits();
-    StepReport report = session.step(views);
-    result.n_host_waits.push_back(session.executor().n_host_waits() - n_waits);
+    const int64_t n_waits = ExecutorProbe::n_host_waits(session.executor());
+    const StepReport report = placement.enters ? enter_step(session, views) : session.step(views);
+    result.n_host_waits.push_back(ExecutorProbe::n_host_waits(session.executor()) - n_waits);
     result.losses.push_back(report.loss);
     result.grad_norms.push_back(report.grad_norm);
     result.n_clipped += report.clipped;
@@ -235,6 +249,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   if (const BlockGraphs* graphs = session.runner().graphs())
     result.n_graph_replays = graphs->n_replays();
   if (placement.before_step) placement.before_step(n_steps);
+  result.library_peak_bytes = session.library_peak_bytes();
   const ToyBatch unseen = make_batch(model, 1'000'000);
   result.losses.push_back(session.evaluate(unseen.view, &result.logits));
   for (int b = 0; b < shape.n_blocks(); ++b)

@@ -51,6 +51,7 @@ struct ToyPlacement {
   bool overlap = true;
   bool graphs = true;
   std::vector<std::string> drive_files;  ///< of the store, where `places` has states on a drive
+  bool enters = false;                   ///< passes run in the thread that steps
   bool pauses = false;  ///< gives the GPU's memory away between steps, and takes it back
   int n_workers = 2;
   std::function<void(StepList&)> fault;
@@ -63,6 +64,7 @@ struct ToyResult {
   std::vector<double> losses;                    ///< of each step, and of an evaluation after them
   std::vector<float> logits;                     ///< of the evaluation
   std::vector<double> grad_norms;
+  int64_t library_peak_bytes = 0;
   int n_clipped = 0;
   int n_skipped = 0;
   int64_t n_graph_replays = 0;

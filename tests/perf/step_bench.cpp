@@ -55,6 +55,7 @@
 #include "src/plan/plan_choice.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/perf/random_rows.h"
 #include "tests/perf/shapes.h"
 
@@ -245,7 +246,7 @@ nlohmann::ordered_json blocks_of(const StepShape& shape) {
 double median_update_alone_ms(Executor& executor) {
   std::array<double, 5> ms{};
   for (double& once : ms)
-    once = 1e3 * executor.repeat_host_updates();
+    once = 1e3 * ExecutorProbe::repeat_host_updates(executor);
   std::ranges::nth_element(ms, ms.begin() + ms.size() / 2);
   return ms[ms.size() / 2];
 }
@@ -526,7 +527,7 @@ int run(int argc, char** argv) {
   out["host_bytes_max"] = process_status_bytes("VmHWM");
   out["swapped_bytes"] = swapped_bytes_max;
   if (cuda) {
-    out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();
+    out["library_peak_bytes"] = session.library_peak_bytes();
     out["library_planned_bytes"] = plan.shape.library_bytes;
     const BlockGraphs* graphs = session.runner().graphs();
     out["graphs_recorded"] = graphs ? graphs->n_graphs() : 0;

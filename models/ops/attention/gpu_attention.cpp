@@ -69,16 +69,23 @@ at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
   return qkv.narrow(1, part.first, part.width()).view({qkv.size(0), part.n_heads, part.head_width});
 }
 
-/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. */
-void seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset = 0) {
+/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. Hold
+ * what it returns until the kernel is launched. */
+[[nodiscard]] std::unique_lock<std::mutex> seed_generator(const at::Tensor& on,
+                                                          Dropout dropout,
+                                                          uint64_t offset = 0) {
+  if (dropout.p == 0) return {};
+  std::unique_lock<std::mutex> held = hold_generator();
   if (dropout.key_at) {
     FERRY_CHECK(offset == 0, "captured with an offset of {}", offset);
-    return seed_captured_generator(dropout.key_at);
+    seed_captured_generator(dropout.key_at);
+    return held;
   }
   at::Generator generator = at::globalContext().defaultGenerator(on.device());
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(dropout.key);
   generator.set_offset(offset);
+  return held;
 }
 
 /** Joins the gradients that LibTorch's backward functions give apart, (T, heads, head width) each,
@@ -111,7 +118,7 @@ int64_t flash_length(const BatchTensors& batch) {
 }
 
 void flash_forward(const AttentionForward& its) {
-  if (its.attention.dropout.p > 0) seed_generator(its.qkv, its.attention.dropout);
+  const auto held = seed_generator(its.qkv, its.attention.dropout);
   const Parts parts(its.attention, its.qkv);
   const int64_t length = flash_length(its.batch);
   const auto [out, lse, rng, unused, mask] = at::_flash_attention_forward(
@@ -236,8 +243,7 @@ void efficient_forward(const AttentionForward& its) {
   const Parts parts(its.attention, its.qkv);
   const KeysAndValues kv(parts, its.qkv, its.scratch);
   for (const Run& run : runs_of(its.batch, its.attention.n_heads)) {
-    if (its.attention.dropout.p > 0)
-      seed_generator(its.qkv, its.attention.dropout, run.random_offset);
+    const auto held = seed_generator(its.qkv, its.attention.dropout, run.random_offset);
     const auto [out, lse, seed, offset, max_q, max_k] = at::_efficient_attention_forward(
         rectangle(its.qkv, run, parts.q), rectangle(kv.keys, run, kv.k),
         rectangle(kv.values, run, kv.v), /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{},

@@ -3,14 +3,49 @@
 // and offset from GPU memory, which the graph fills itself each time it runs.
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 
 namespace ferry::ops::gpu {
 
-/** Prepares the process for captures. Call it once, before the first of them. */
-void prepare_captures();
+/** The memory of seed and offset for the graphs of one stream: those of two streams may run at
+ * once. */
+class CapturedGenerator {
+ public:
+  /** Of LibTorch's current GPU. */
+  CapturedGenerator();
+  ~CapturedGenerator();
+  CapturedGenerator(const CapturedGenerator&) = delete;
+  CapturedGenerator& operator=(const CapturedGenerator&) = delete;
 
-/** Inside a capture (at::cuda::CUDAGraph) on the current stream: the default generator's next draw
- * is that of the key at `key_at` (GPU memory), from offset 0. */
+  /** Makes it the GPU's default generator, which a capture (at::cuda::CUDAGraph) that begins and
+   * ends meanwhile takes. Waits for other threads' captures. */
+  class Use {
+   public:
+    explicit Use(CapturedGenerator& generator);
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    struct Replaced;
+    std::unique_ptr<Replaced> replaced_;
+  };
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/** Inside a capture on the current stream: the default generator's next draw is that of the key at
+ * `key_at` (GPU memory), from offset 0. */
 void seed_captured_generator(const uint64_t* key_at);
+
+/** Held from where the default generator is seeded to where a kernel has taken the seed: the
+ * process has one, for all sessions. */
+inline std::unique_lock<std::mutex> hold_generator() {
+  static std::mutex mutex;
+  return std::unique_lock(mutex);
+}
 
 }  // namespace ferry::ops::gpu

@@ -3,44 +3,73 @@
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "models/ops/captures/captured_generator.h"
 #include "src/base/error.h"
 
 namespace ferry::ops::gpu {
-namespace {
 
 /** The default generator shows nobody where its captured seed lies, so it is given a state that is
  * ours, too. */
-const c10::intrusive_ptr<at::CUDAGeneratorState>& generator_state() {
-  static const auto state = [] {
-    auto ours = c10::make_intrusive<at::CUDAGeneratorState>();
-    at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(0);
-    const std::lock_guard lock(generator.mutex());
-    generator.graphsafe_set_state(
-        at::make_generator<at::CUDAGeneratorImpl>(static_cast<at::DeviceIndex>(0), ours));
-    return ours;
-  }();
-  return state;
+struct CapturedGenerator::State {
+  c10::DeviceIndex device = c10::cuda::current_device();
+  c10::intrusive_ptr<at::CUDAGeneratorState> ours = c10::make_intrusive<at::CUDAGeneratorState>();
+};
+
+struct CapturedGenerator::Use::Replaced {
+  /** Captures of the process, one after the other: each takes the state that the default generator
+   * has when it begins, and its kernels the one that they find. */
+  std::unique_lock<std::mutex> one_at_a_time;
+  at::Generator generator, before;
+};
+
+namespace {
+
+/** Of the capture in this thread. */
+thread_local const at::CUDAGeneratorState* captured = nullptr;
+
+std::mutex& captures() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+void replace_state(at::Generator& generator, const at::Generator& by) {
+  const auto held = hold_generator();
+  const std::lock_guard lock(generator.mutex());
+  generator.graphsafe_set_state(by);
 }
 
 }  // namespace
 
-void prepare_captures() {
-  generator_state();
+CapturedGenerator::CapturedGenerator() : state_(std::make_unique<State>()) {}
+CapturedGenerator::~CapturedGenerator() = default;
+
+CapturedGenerator::Use::Use(CapturedGenerator& captured_generator)
+    : replaced_(std::make_unique<Replaced>(
+          Replaced{std::unique_lock(captures()),
+                   at::cuda::detail::getDefaultCUDAGenerator(captured_generator.state_->device),
+                   {}})) {
+  const State& state = *captured_generator.state_;
+  replaced_->before = replaced_->generator.graphsafe_get_state();
+  replace_state(replaced_->generator,
+                at::make_generator<at::CUDAGeneratorImpl>(state.device, state.ours));
+  captured = state.ours.get();
+}
+
+CapturedGenerator::Use::~Use() {
+  captured = nullptr;
+  replace_state(replaced_->generator, replaced_->before);
 }
 
 void seed_captured_generator(const uint64_t* key_at) {
-  const at::CUDAGeneratorState& state = *generator_state();
-  FERRY_CHECK(state.capturing_ && state.seed_extragraph_.defined(), "nothing is being captured");
+  FERRY_CHECK(captured && captured->capturing_ && captured->seed_extragraph_.defined(),
+              "nothing is being captured");
   static_assert(sizeof *key_at == sizeof(int64_t));
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
-  C10_CUDA_CHECK(cudaMemcpyAsync(state.seed_extragraph_.mutable_data_ptr(), key_at, sizeof *key_at,
-                                 cudaMemcpyDeviceToDevice, stream));
+  C10_CUDA_CHECK(cudaMemcpyAsync(captured->seed_extragraph_.mutable_data_ptr(), key_at,
+                                 sizeof *key_at, cudaMemcpyDeviceToDevice, stream));
   // Memory that was given back and returned since holds anything.
   C10_CUDA_CHECK(
-      cudaMemsetAsync(state.offset_extragraph_.mutable_data_ptr(), 0, sizeof(int64_t), stream));
+      cudaMemsetAsync(captured->offset_extragraph_.mutable_data_ptr(), 0, sizeof(int64_t), stream));
 }
 
 }  // namespace ferry::ops::gpu

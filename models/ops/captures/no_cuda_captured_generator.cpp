@@ -7,8 +7,6 @@
 
 namespace ferry::ops::gpu {
 
-void prepare_captures() {}
-
 void seed_captured_generator(const uint64_t*) {
   FERRY_CHECK(false, "built without CUDA");
 }

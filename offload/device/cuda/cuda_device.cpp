@@ -65,11 +65,17 @@ class StreamLink final : public RingLink {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(HostWaits waits, int64_t pinned_bytes_max)
-      : math_(streams_[0].get()), pinning_(make_cuda_pinning(pinned_bytes_max)), flags_(waits) {
+  /** The GPU is the thread's current one. */
+  CudaDevice(HostWaits waits, int64_t pinned_bytes_max, int index)
+      : index_(index),
+        math_(streams_[0].get()),
+        pinning_(make_cuda_pinning(pinned_bytes_max)),
+        flags_(waits) {
     cudaDeviceProp properties{};
-    FERRY_CUDA(cudaGetDeviceProperties(&properties, 0));
+    FERRY_CUDA(cudaGetDeviceProperties(&properties, index));
     name_ = properties.name;
+    for (HostQueue* thread : {&host_, &decision_, &save_, &nvme_read_, &nvme_write_})
+      enter_gpu(*thread);
     if (flags_.gpu_can_wait()) return;
     if (waits == HostWaits::probed)
       log_line(
@@ -80,15 +86,18 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     flags_.release();
     drain_threads();
+    const OnDevice on_device(index_);
     cudaDeviceSynchronize();
   }
 
   std::string name() const override { return name_; }
   bool is_cuda() const override { return true; }
+  int index() const override { return index_; }
   std::unique_ptr<Reservation> reserve(Place place,
                                        int64_t n_bytes,
                                        const FirstTouch& touch,
                                        const ByteRange& copied) override {
+    const OnDevice on_device(index_);
     if (place == Place::device) return reserve_gpu(n_bytes);
     std::unique_ptr<Reservation> reserved = reserve_host(n_bytes, touch, copied, pinning_);
     if (pinning_->has_ring() && !to_gpu_) start_ring();
@@ -97,6 +106,7 @@ class CudaDevice final : public Device {
   PinnedBytes pinned_bytes() const override { return pinning_->bytes(); }
 
   EventId make_event(QueueId queue) override {
+    const OnDevice on_device(index_);
     events_.push_back({.queue = queue});
     if (!is_of_host(queue)) events_.back().on_gpu = std::make_shared<GpuRecord>();
     return static_cast<EventId>(events_.size()) - 1;
@@ -117,6 +127,7 @@ class CudaDevice final : public Device {
         if (fence_.failed()) flags_.release();
       });
     }
+    const OnDevice on_device(index_);
     // A thread may still have to wait for the last record: that one keeps its event.
     if (event.on_gpu.use_count() > 1) event.on_gpu = std::make_shared<GpuRecord>();
     event.on_gpu->has_stream_got_it = false;
@@ -140,10 +151,9 @@ class CudaDevice final : public Device {
             FERRY_CUDA(cudaStreamWaitEvent(stream(queue), record->event.get(), 0));
         });
       });
-    if (!thread_of(queue))
-      return fence_.guard([&] { flags_.await_on(stream(queue), event.flag, event.generation); });
-    enqueue(queue, [this, flag = event.flag, generation = event.generation] {
-      flags_.await(flag, generation);
+    enqueue(queue, [this, queue, flag = event.flag, generation = event.generation] {
+      if (thread_of(queue)) return flags_.await(flag, generation);
+      fence_.guard([&] { flags_.await_on(stream(queue), flag, generation); });
     });
   }
 
@@ -153,6 +163,18 @@ class CudaDevice final : public Device {
     while (!happened(id)) {
       if (std::chrono::steady_clock::now() >= end) return false;
       std::this_thread::sleep_for(20us);  // once a step: neither a core nor the step feels it
+    }
+    finish();
+    return true;
+  }
+
+  bool wait_turn(EventId id, std::chrono::milliseconds patience) override {
+    using namespace std::chrono_literals;
+    const Event& event = events_[static_cast<size_t>(id)];
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!event.on_gpu->has_stream_got_it) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(20us);
     }
     finish();
     return true;
@@ -171,6 +193,7 @@ class CudaDevice final : public Device {
 
   void drain() override {
     drain_threads();
+    const OnDevice on_device(index_);
     fence_.guard([] { FERRY_CUDA(cudaDeviceSynchronize()); });
     finish();
   }
@@ -194,6 +217,7 @@ class CudaDevice final : public Device {
   }
   void await_copies() override { FERRY_CUDA(cudaStreamSynchronize(save_stream_.get())); }
   StampId stamp(QueueId queue) override {
+    const OnDevice on_device(index_);
     Stamp& stamp = stamps_.emplace_back();
     if (is_of_host(queue)) {
       enqueue(queue, [&stamp] { stamp.host_s = host_seconds(); });
@@ -245,8 +269,14 @@ class CudaDevice final : public Device {
   };
 
   void start_submitters() {
-    for (auto& submitter : submitters_)
-      if (!submitter) submitter = std::make_unique<HostQueue>();
+    for (auto& submitter : submitters_) {
+      if (submitter) continue;
+      submitter = std::make_unique<HostQueue>();
+      enter_gpu(*submitter);
+    }
+  }
+  void enter_gpu(HostQueue& thread) {
+    thread.push([this] { fence_.guard([&] { FERRY_CUDA(cudaSetDevice(index_)); }); });
   }
   /** A copy through the ring is the host's work, in a thread that first waits for earlier work. All
    * streams have such a thread then: the thread that steps would else wait for one of them where it
@@ -302,10 +332,9 @@ class CudaDevice final : public Device {
   }
   template <class Work>
   void enqueue(QueueId queue, Work&& work) {
-    if (HostQueue* thread = thread_of(queue))
-      thread->push(std::forward<Work>(work));
-    else
-      work();
+    if (HostQueue* thread = thread_of(queue)) return thread->push(std::forward<Work>(work));
+    const OnDevice on_device(index_);
+    work();
   }
   void drain_threads() {
     for (auto& submitter : submitters_)
@@ -324,10 +353,12 @@ class CudaDevice final : public Device {
     if (!fence_.failed()) return;
     flags_.release();
     drain_threads();
+    const OnDevice on_device(index_);
     cudaDeviceSynchronize();
     fence_.rethrow();
   }
 
+  int index_;
   std::string name_;
   StepFence fence_;
   Stream streams_[3];  // compute, h2d, d2h
@@ -348,11 +379,12 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(HostWaits waits, int64_t pinned_bytes_max) {
+std::unique_ptr<Device> make_cuda_device(HostWaits waits, int64_t pinned_bytes_max, int index) {
   if (waits == HostWaits::probed) waits = waits_asked_for();
-  CudaProbe probe = probe_cuda();
+  CudaProbe probe = probe_cuda(index);
   if (!probe.usable) throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
-  return std::make_unique<CudaDevice>(waits, pinned_bytes_max);
+  const OnDevice on_device(index);
+  return std::make_unique<CudaDevice>(waits, pinned_bytes_max, index);
 }
 
 }  // namespace ferry

@@ -114,6 +114,7 @@ class VirtualGpuReservation final : public Reservation {
   int64_t n_bytes() const override { return n_bytes_; }
   bool release() override {
     if (!is_mapped_) return true;
+    const OnDevice on_device(location_.id);
     cudaDeviceSynchronize();
     calls_.unmap(address_, mapped_bytes_);
     calls_.release(memory_);

@@ -32,6 +32,23 @@ bool find_entry(const char* name, Function& function) {
 void check_cuda(cudaError_t status, const char* call);
 #define FERRY_CUDA(call) ::ferry::check_cuda((call), #call)
 
+/** Makes a GPU the thread's current one while it lives. */
+class OnDevice {
+ public:
+  explicit OnDevice(int index) : index_(index) {
+    FERRY_CUDA(cudaGetDevice(&before_));
+    if (before_ != index_) FERRY_CUDA(cudaSetDevice(index_));
+  }
+  ~OnDevice() {
+    if (before_ != index_) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int index_, before_ = 0;
+};
+
 struct FreeGpu {
   void operator()(void* p) const { cudaFree(p); }
 };

@@ -1,4 +1,4 @@
-// Asks the driver about the current GPU before anything runs on it, and about its memory.
+// Asks the driver about a GPU before anything runs on it, and about its memory.
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace ferry {
 
-CudaProbe probe_cuda() {
+CudaProbe probe_cuda(int index) {
   CudaProbe probe;
   GpuFacts facts;
   // 0 without a driver; the other calls would call that too old.
@@ -17,7 +17,8 @@ CudaProbe probe_cuda() {
   int n = 0;
   cudaDeviceProp properties{};
   cudaError_t status = cudaGetDeviceCount(&n);
-  if (status == cudaSuccess && n > 0) status = cudaGetDeviceProperties(&properties, 0);
+  if (status == cudaSuccess && n > 0 && index >= n) status = cudaErrorInvalidDevice;
+  if (status == cudaSuccess && n > 0) status = cudaGetDeviceProperties(&properties, index);
   if (status == cudaSuccess && n > 0) {
     facts.name = probe.gpu_name = properties.name;
     facts.compute_capability = properties.major * 10 + properties.minor;
@@ -31,7 +32,10 @@ CudaProbe probe_cuda() {
     return probe;
   }
   size_t free = 0, total = 0;
-  if (status == cudaSuccess && n > 0) status = cudaMemGetInfo(&free, &total);
+  if (status == cudaSuccess && n > 0) {
+    const OnDevice on_device(index);
+    status = cudaMemGetInfo(&free, &total);
+  }
   if (status != cudaSuccess || n == 0) {
     probe.why_not = facts.driver_cuda_version == 0 ? "there is no NVIDIA driver"
                     : status == cudaSuccess        ? "no NVIDIA GPU"
@@ -52,7 +56,8 @@ CudaProbe probe_cuda() {
   return probe;
 }
 
-int64_t cuda_driver_used_bytes() {
+int64_t cuda_driver_used_bytes(int index) {
+  const OnDevice on_device(index);
   size_t free = 0, total = 0;
   FERRY_CUDA(cudaMemGetInfo(&free, &total));
   return static_cast<int64_t>(total - free);

@@ -13,19 +13,19 @@ constexpr const char* kCure =
 
 }  // namespace
 
-CudaProbe probe_cuda() {
+CudaProbe probe_cuda(int) {
   CudaProbe probe;
   probe.why_not = "this build has no CUDA";
   probe.cure = kCure;
   return probe;
 }
 
-std::unique_ptr<Device> make_cuda_device(HostWaits, int64_t) {
-  const CudaProbe probe = probe_cuda();
+std::unique_ptr<Device> make_cuda_device(HostWaits, int64_t, int index) {
+  const CudaProbe probe = probe_cuda(index);
   throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
 }
 
-int64_t cuda_driver_used_bytes() {
+int64_t cuda_driver_used_bytes(int) {
   return 0;
 }
 

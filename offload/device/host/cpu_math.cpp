@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace ferry {
 
@@ -18,12 +19,18 @@ const void* element(const void* base, DType type, int64_t index) {
 
 }  // namespace
 
+template <class Work>
+void CpuMath::for_tasks(const Work& work) {
+  const auto run = [&](int64_t i) { work(tasks_[static_cast<size_t>(i)]); };
+  // A reference: a std::function of the closures here would be allocated in each call.
+  pool_.parallel_for(static_cast<int64_t>(tasks_.size()), std::cref(run));
+}
+
 void CpuMath::update(std::span<const simd::UpdateArgs> tensors) {
   tasks_.clear();
   for (size_t t = 0; t < tensors.size(); ++t)
     split(t, tensors[t].n);
-  pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
-    const Task& task = tasks_[static_cast<size_t>(i)];
+  for_tasks([&](const Task& task) {
     simd::update(simd::part_of(tensors[task.tensor], task.begin, task.n));
   });
 }
@@ -31,8 +38,7 @@ void CpuMath::update(std::span<const simd::UpdateArgs> tensors) {
 void CpuMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool first) {
   tasks_.clear();
   split(0, n);
-  pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
-    const Task& task = tasks_[static_cast<size_t>(i)];
+  for_tasks([&](const Task& task) {
     const void* part = element(g, type, task.begin);
     if (first)
       simd::accumulate_first(sum + task.begin, part, type, task.n);
@@ -47,8 +53,7 @@ void CpuMath::square_sum(const void* g, DType type, int64_t n, double* total) {
   tasks_.clear();
   split(0, n);
   chunk_sums_.resize(static_cast<size_t>(simd::norm_chunks(n)));
-  pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
-    const Task& task = tasks_[static_cast<size_t>(i)];
+  for_tasks([&](const Task& task) {
     simd::square_sum_chunks(element(g, type, task.begin), type, task.n,
                             chunk_sums_.data() + task.begin / simd::kNormChunk);
   });

@@ -26,6 +26,8 @@ class CpuMath final : public DeviceMath {
     int64_t n;
   };
   void split(size_t tensor, int64_t n_elements);
+  template <class Work>
+  void for_tasks(const Work& work);
 
   WorkerPool& pool_;
   std::vector<Task> tasks_;

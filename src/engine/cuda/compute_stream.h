@@ -7,8 +7,8 @@ namespace ferry {
 
 class ComputeStream {
  public:
-  /** `stream`: a cudaStream_t, or null off CUDA (then nothing happens). */
-  explicit ComputeStream(void* stream);
+  /** `stream`: a cudaStream_t of the GPU `index`, or null off CUDA (then nothing happens). */
+  ComputeStream(void* stream, int index);
   ~ComputeStream();
   ComputeStream(const ComputeStream&) = delete;
   ComputeStream& operator=(const ComputeStream&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
-// LibTorch's CUDA allocator replaced by Ferry's: every allocation of ATen on the GPU lies in the
-// run's library region. Private to src/engine.
+// LibTorch's CUDA allocator replaced by Ferry's: what ATen allocates on the GPU lies in the library
+// region of the session on whose stream it is. Private to src/engine.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,15 +9,23 @@
 
 namespace ferry {
 
-/** ATen's CUDA allocations come from [base, base + n_bytes) while it lives. One at a time. */
+/** ATen's CUDA allocations on `stream` (a cudaStream_t) come from [base, base + n_bytes) while it
+ * lives. There may be several, each of a stream of its own; allocations on a stream of none lie in
+ * the newest. */
 class CudaLibraryRegion {
  public:
-  CudaLibraryRegion(std::byte* base, int64_t n_bytes);
+  CudaLibraryRegion(std::byte* base, int64_t n_bytes, void* stream);
   ~CudaLibraryRegion();
   CudaLibraryRegion(const CudaLibraryRegion&) = delete;
   CudaLibraryRegion& operator=(const CudaLibraryRegion&) = delete;
 
-  static const RegionAllocator& allocator();
+  const RegionAllocator& allocator() const { return allocator_; }
+  /** That of LibTorch's current stream. */
+  static const RegionAllocator& current();
+
+ private:
+  RegionAllocator allocator_;
+  void* stream_;
 };
 
 /** The bytes that cuBLAS and cuBLASLt keep for their stream. */

@@ -45,6 +45,7 @@ struct BlockGraphs::State {
 
   std::set<GraphKey> seen;  ///< once
   std::map<GraphKey, Recorded> recorded;
+  std::optional<ops::gpu::CapturedGenerator> generator;
   at::Tensor keys;  ///< (kKeys_max) int64 on the GPU: the random keys of the graph that runs
   int64_t n_calls = 0, n_recorded = 0, n_replays = 0;
   /** The bytes of the library region that stay taken outside calls. A graph allocates from the rest
@@ -57,6 +58,7 @@ struct BlockGraphs::State {
   std::optional<Recorded> record(const RandomKey& random,
                                  const std::function<void(const RandomKey&)>& work) {
     Recorded made;
+    const ops::gpu::CapturedGenerator::Use use(*generator);
     made.graph = std::make_unique<at::cuda::CUDAGraph>(/*keep_graph=*/true);
     // Other threads of this process wait for events and copy meanwhile.
     made.graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
@@ -125,10 +127,10 @@ void BlockGraphs::run(const GraphKey& key,
   if (state.is_full) return work(random);
   ++state.n_calls;
   if (!state.keys.defined()) {
-    ops::gpu::prepare_captures();
-    state.keys = at::empty({ops::cuda::kKeys_max}, at::dtype(at::kLong).device(at::kCUDA, 0));
+    state.generator.emplace();
+    state.keys = at::empty({ops::cuda::kKeys_max}, at::dtype(at::kLong).device(at::kCUDA));
   }
-  const auto lasting_bytes = [] { return CudaLibraryRegion::allocator().used_bytes(); };
+  const auto lasting_bytes = [] { return CudaLibraryRegion::current().used_bytes(); };
   // Something lasting was allocated since, maybe where graphs write.
   if (!state.recorded.empty() && state.lasting_bytes != lasting_bytes()) state.recorded.clear();
   auto found = state.recorded.find(key);

@@ -5,13 +5,14 @@
 namespace ferry {
 
 struct ComputeStream::Guard {
-  explicit Guard(void* stream)
-      : current(c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream), 0)) {}
+  Guard(void* stream, int index)
+      : current(c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream),
+                                                 static_cast<c10::DeviceIndex>(index))) {}
   c10::cuda::CUDAStreamGuard current;
 };
 
-ComputeStream::ComputeStream(void* stream) {
-  if (stream) guard_ = std::make_unique<Guard>(stream);
+ComputeStream::ComputeStream(void* stream, int index) {
+  if (stream) guard_ = std::make_unique<Guard>(stream, index);
 }
 ComputeStream::~ComputeStream() = default;
 

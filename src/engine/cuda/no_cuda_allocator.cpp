@@ -8,14 +8,13 @@
 
 namespace ferry {
 
-CudaLibraryRegion::CudaLibraryRegion(std::byte*, int64_t) {
+CudaLibraryRegion::CudaLibraryRegion(std::byte*, int64_t, void* stream) : stream_(stream) {
   FERRY_CHECK(false, "no CUDA in this build");
 }
 CudaLibraryRegion::~CudaLibraryRegion() = default;
 
-const RegionAllocator& CudaLibraryRegion::allocator() {
-  static const RegionAllocator none;
-  return none;
+const RegionAllocator& CudaLibraryRegion::current() {
+  FERRY_CHECK(false, "no CUDA in this build");
 }
 
 int64_t cuda_library_workspace_bytes() {

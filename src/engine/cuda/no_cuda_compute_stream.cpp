@@ -6,7 +6,7 @@ namespace ferry {
 
 struct ComputeStream::Guard {};
 
-ComputeStream::ComputeStream(void*) {}
+ComputeStream::ComputeStream(void*, int) {}
 ComputeStream::~ComputeStream() = default;
 
 }  // namespace ferry

@@ -47,6 +47,11 @@ void RegionAllocator::free(void* data) {
   used_.erase(found);
 }
 
+bool RegionAllocator::has(const void* data) const {
+  std::lock_guard lock(mutex_);
+  return data >= base_ && data < base_ + n_bytes_;
+}
+
 int64_t RegionAllocator::peak_bytes() const {
   std::lock_guard lock(mutex_);
   return peak_bytes_;

@@ -19,6 +19,8 @@ class RegionAllocator {
    * small. */
   void* allocate(int64_t n_bytes);
   void free(void* data);
+  /** True of addresses in the region. */
+  bool has(const void* data) const;
 
   int64_t peak_bytes() const;  ///< since set_region
   int64_t n_allocations() const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -76,11 +77,12 @@ class Hidden {
 /** A run of two steps and an evaluation between them whose actions see no more than they say. */
 ToyResult run_hidden(const ToyOptions& options, int64_t& n_wrong) {
   ToyRun run(options);
-  run.executor().set_around([&](const Action& action, const std::function<void()>& work) {
-    Hidden hidden(run.memory(), action);
-    work();
-    n_wrong += hidden.reveal();
-  });
+  ExecutorProbe::set_around(run.executor(),
+                            [&](const Action& action, const std::function<void()>& work) {
+                              Hidden hidden(run.memory(), action);
+                              work();
+                              n_wrong += hidden.reveal();
+                            });
   run.step(options.n_micro[0]);
   run.evaluate();
   run.step(options.n_micro[1]);

@@ -16,6 +16,7 @@
 #include "src/base/bytes.h"
 #include "tests/offload/device/failing_device.h"
 #include "tests/offload/device/tested_devices.h"
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -105,8 +106,9 @@ class EveryFault : public testing::TestWithParam<std::tuple<TestedDevice, bool>>
     whole.run->result();
     const int n_works = whole.device->n_submitted();
     // Without clipping updates run under the backward: they begin where the list has the first.
-    const StepList& list = whole.run->executor().training_list(
-        kMicro, clips() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive);
+    const StepList& list = ExecutorProbe::training_list(
+        whole.run->executor(), kMicro,
+        clips() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive);
     ASSERT_EQ(n_first, std::ssize(list));
     const auto n_until_update = static_cast<int>(
         std::ranges::find_if(list, [](const Action& a) { return a.verb == Verb::update; }) -
@@ -154,7 +156,7 @@ TEST_P(EveryFault, TheRunUsesEveryVerb) {
   std::set<Verb> verbs;
   for (const StepShape& shape : shapes_of_all_verbs()) {
     Run made = make(shape);
-    for (const Action& action : made.run->executor().training_list(kMicro))
+    for (const Action& action : ExecutorProbe::training_list(made.run->executor(), kMicro))
       verbs.insert(action.verb);
   }
   EXPECT_EQ(verbs.size(), static_cast<size_t>(kVerbs));

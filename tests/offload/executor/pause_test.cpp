@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -52,7 +53,8 @@ void expect_dropped_anywhere_comes_again(std::span<const ShapeOptions> shapes,
       options.device.seed = static_cast<uint64_t>(at);
       ToyRun run(options);
       Saved saved;
-      if (at % 2 == 0) run.executor().set_run_ahead(static_cast<size_t>(1 + at % 5));
+      if (at % 2 == 0)
+        ExecutorProbe::set_run_ahead(run.executor(), static_cast<size_t>(1 + at % 5));
       is_taken = true;
       for (size_t s = 0; s < options.n_micro.size(); ++s) {
         if (run.drop_step(options.n_micro[s], at)) {
@@ -129,7 +131,8 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
         };
         // At the last moment that it is asked; where nothing waits for the disk that is too late.
         const bool is_dropped = run.drop_step(
-            options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
+            options.n_micro[1],
+            static_cast<int>(ExecutorProbe::training_list(run.executor(), 1).size()), is_late);
         const auto n_on_gpu = std::ranges::count_if(options.shape.blocks, [](const BlockShape& b) {
           return b.place.states == Place::device;
         });
@@ -151,16 +154,14 @@ TEST_P(Pause, TheGpuHasNoMoreThanTheLimitBeforeIt) {
   options.device.mode = SimulatedMode::adversarial;  // runs what is waited for, and nothing else
   for (size_t limit : {1, 2, 7}) {
     ToyRun run(options);
-    run.executor().set_run_ahead(limit);
+    ExecutorProbe::set_run_ahead(run.executor(), limit);
     int n_run = 0;
     run.work().before = [&](const Action&) { ++n_run; };
-    const StepList& list = run.executor().training_list(3);
+    const StepList& list = ExecutorProbe::training_list(run.executor(), 3);
     run.drop_step(3, -1, [&](int asked) {
       const auto n_submitted =
-          std::count_if(list.begin(), list.begin() + asked, [](const Action& action) {
-            return action.verb == Verb::forward || action.verb == Verb::recompute ||
-                   action.verb == Verb::backward;
-          });
+          std::count_if(list.begin(), list.begin() + asked,
+                        [](const Action& action) { return is_pass(action.verb); });
       EXPECT_LT(n_submitted - n_run, static_cast<int>(limit) + 1);
     });
     EXPECT_GT(n_run, 0);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "offload/store/generation_reader.h"
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -164,12 +165,14 @@ TEST_P(PinUnderSteps, ASlowCommitHasTheTextOfItsStep) {
     o.n_micro.assign(12, 1);
     ToyRun run(o);
     std::vector<std::string> texts;
-    run.executor().set_around([&](const Action& action, const std::function<void()>& work) {
-      const bool is_commit = action.verb == Verb::commit;
-      if (is_commit) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      work();
-      if (is_commit) texts.push_back(run.store()->committed().metadata);
-    });
+    ExecutorProbe::set_around(run.executor(),
+                              [&](const Action& action, const std::function<void()>& work) {
+                                const bool is_commit = action.verb == Verb::commit;
+                                if (is_commit)
+                                  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                                work();
+                                if (is_commit) texts.push_back(run.store()->committed().metadata);
+                              });
     std::vector<std::string> expected;
     for (int step = 0; step < 12; ++step) {
       for (int i = 0; drops && i < 4; ++i)

@@ -11,6 +11,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "tests/offload/device/tested_devices.h"
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -68,10 +69,6 @@ constexpr Placing kPlacings[] = {Placing::gpu,
                                  Placing::drive_of_cpu,
                                  Placing::all_on_drive_of_cpu,
                                  Placing::everything_on_drive_of_cpu};
-int64_t count_of(const StepList& list, Verb verb) {
-  return std::ranges::count(list, verb, &Action::verb);
-}
-
 /** Those with gradients on a drive. */
 constexpr Placing kGradPlacings[] = {Placing::grads_on_drive, Placing::everything_on_drive,
                                      Placing::everything_on_drive_of_cpu};
@@ -269,7 +266,8 @@ TEST_P(SameBits, WithGradientsOnADriveUnderAdversarialOrders) {
               run.step(n_micro);
             EXPECT_EQ(run.result(), expected)
                 << "seed " << seed << ", placing " << static_cast<int>(placing);
-            EXPECT_GT(count_of(run.executor().training_list(1), Verb::write_grads), 3);
+            EXPECT_GT(count_of(ExecutorProbe::training_list(run.executor(), 1), Verb::write_grads),
+                      3u);
           }
       }
 }
@@ -493,7 +491,7 @@ TEST_P(SameBits, ABlockWhoseGradientsAreNotFiniteStaysAsItIs) {
         run.step(3);
         run.executor().settle();
         const auto before = run.tensors();
-        run.work().after_backward = [&](const Action& action, const ActionMemory& memory) {
+        run.work().after_backward = [&](const Action& action, const PassMemory& memory) {
           if (action.block == kBad && action.micro == 1)
             std::memset(memory.grads, 0xff, size_of(GetParam().compute));  // NaN
         };

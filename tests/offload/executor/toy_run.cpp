@@ -1,4 +1,5 @@
 #include "tests/offload/executor/toy_run.h"
+#include "tests/offload/executor/executor_probe.h"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +51,7 @@ struct Use {
   int64_t n;
 };
 
-std::vector<Use> uses_of(const StepShape& shape, const Action& action, const ActionMemory& memory) {
+std::vector<Use> uses_of(const StepShape& shape, const Action& action, const PassMemory& memory) {
   const auto bytes = static_cast<int64_t>(size_of(shape.compute));
   const BlockShape& block = shape.blocks[static_cast<size_t>(action.block)];
   std::vector<Use> uses;
@@ -100,7 +101,7 @@ void ToyWork::reach(const std::byte* on_gpu) {
   device_.copy(QueueId::compute, &byte, on_gpu, 1);
 }
 
-std::vector<float> ToyWork::fold(const Action& action, const ActionMemory& memory) const {
+std::vector<float> ToyWork::fold(const Action& action, const PassMemory& memory) const {
   std::vector<float> sum(kN, 0.0f);
   for (const Use& use : uses_of(shape_, action, memory)) {
     const std::vector<float> w = read(device_, use.weights, shape_.compute, use.n);
@@ -114,7 +115,7 @@ namespace {
 
 /** The place of the first value that passes of the block use so; null: there is none. */
 std::byte* value_at(const BlockShape& block,
-                    const ActionMemory& memory,
+                    const PassMemory& memory,
                     PortUse forward,
                     PortUse backward) {
   for (size_t p = 0; p < block.ports.size(); ++p)
@@ -125,7 +126,7 @@ std::byte* value_at(const BlockShape& block,
 
 }  // namespace
 
-void ToyWork::forward(const Action& action, const ActionMemory& memory) {
+void ToyWork::forward(const Action& action, const PassMemory& memory) {
   if (before) before(action);
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
@@ -159,12 +160,12 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   copy(device_, memory.loss, &loss, sizeof loss);
 }
 
-void ToyWork::backward(const Action& action, const ActionMemory& memory) {
+void ToyWork::backward(const Action& action, const PassMemory& memory) {
   run_backward(action, memory);
   if (after_backward) after_backward(action, memory);
 }
 
-void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
+void ToyWork::run_backward(const Action& action, const PassMemory& memory) {
   if (before) before(action);
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
@@ -220,9 +221,9 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
       memory_(*device_, layout_, *pool_),
       work_(options_.shape, *device_) {
   make_store();
-  executor_ = std::make_unique<Executor>(options_.shape, *device_, *pool_, memory_, work_,
+  executor_ = std::make_unique<Executor>(options_.shape, *device_, *pool_, memory_,
                                          options_.overlap, states_ ? &*states_ : nullptr);
-  if (options_.fault) executor_->set_fault(options_.fault);
+  if (options_.fault) ExecutorProbe::set_fault(*executor_, options_.fault);
   decide = [this](const StepSums& sums) {
     if (!options_.clips) {
       Decision decision = {.skip = !sums.has_finite_block, .steps = steps_of(1.0f)};
@@ -319,7 +320,7 @@ void ToyRun::write_weights() {
       put(Segment::weights, options_.shape.compute, w.data(), DType::f32);
     }
   }
-  executor_->commit_states("start");
+  ExecutorProbe::commit_states(*executor_, "start");
 }
 
 void ToyRun::write_batches(int n_micro) {
@@ -332,10 +333,31 @@ void ToyRun::write_batches(int n_micro) {
   }
 }
 
-StepOutcome ToyRun::step(int n_micro) {
+std::optional<StepOutcome> ToyRun::take(StepRun& run) {
+  while (const Action* pass = run.next()) {
+    if (!options_.enters) {
+      run.submit(work_);
+      continue;
+    }
+    std::optional<EnteredPass> entered = run.enter(pass->verb, pass->block, pass->micro);
+    if (!entered) break;
+    if (pass->verb == Verb::backward)
+      work_.backward(entered->action(), entered->memory());
+    else
+      work_.forward(entered->action(), entered->memory());
+  }
+  return run.finish();
+}
+
+StepRun ToyRun::begin(int n_micro) {
   write_batches(n_micro);
   work_.begin_step(step_);
-  StepOutcome outcome = executor_->step(n_micro, rule()).value();
+  return executor_->begin(n_micro, rule());
+}
+
+StepOutcome ToyRun::step(int n_micro) {
+  StepRun run = begin(n_micro);
+  StepOutcome outcome = take(run).value();
   note(outcome);
   spoil_batches(n_micro);
   return outcome;
@@ -345,10 +367,11 @@ bool ToyRun::drop_step(int n_micro, int n_asked, const std::function<void(int)>&
   write_batches(n_micro);
   work_.begin_step(step_);
   int asked = 0;
-  const auto outcome = executor_->step(n_micro, rule(), [&] {
+  StepRun run = executor_->begin(n_micro, rule(), [&] {
     if (look) look(asked);
     return asked++ == n_asked;
   });
+  const auto outcome = take(run);
   spoil_batches(n_micro);
   if (outcome) note(*outcome);
   return !outcome;
@@ -372,7 +395,8 @@ void ToyRun::spoil_batches(int n_micro) {
 double ToyRun::evaluate() {
   write_batches(1);
   work_.begin_step(1000 + step_);
-  const double loss = executor_->evaluate();
+  StepRun run = executor_->begin_evaluation();
+  const double loss = take(run).value().loss;
   result_.evaluations.push_back(loss);
   return loss;
 }

@@ -21,19 +21,19 @@ namespace ferry::test {
 class ToyWork : public ComputeWork {
  public:
   ToyWork(const StepShape& shape, Device& device) : shape_(shape), device_(device) {}
-  void forward(const Action& action, const ActionMemory& memory) override;
-  void backward(const Action& action, const ActionMemory& memory) override;
+  void forward(const Action& action, const PassMemory& memory) override;
+  void backward(const Action& action, const PassMemory& memory) override;
   /** Between steps. */
   void begin_step(int step) { step_ = step; }
   /** Called before each forward, recompute and backward: to throw or to wait in. */
   std::function<void(const Action&)> before;
   /** May spoil the gradients that a backward has made. */
-  std::function<void(const Action&, const ActionMemory&)> after_backward;
+  std::function<void(const Action&, const PassMemory&)> after_backward;
 
  private:
-  void run_backward(const Action& action, const ActionMemory& memory);
+  void run_backward(const Action& action, const PassMemory& memory);
   /** All weights of the block, folded to a layer input's width. */
-  std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
+  std::vector<float> fold(const Action& action, const PassMemory& memory) const;
   float noise(const Action& action, uint64_t operation, int64_t index) const;
   /** Returns when the compute queue has done all that it was given before. */
   void reach(const std::byte* on_gpu);
@@ -61,6 +61,7 @@ struct ToyOptions {
   int skipped_step = 2;
   int evaluate_after = -1;  ///< this step
   bool clips = true;        ///< false: blocks are updated as their gradients arrive
+  bool enters = false;      ///< passes run in the thread that steps
   std::function<void(StepList&)> fault;
 };
 
@@ -77,6 +78,8 @@ struct ToyResult {
 class ToyRun {
  public:
   explicit ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool = nullptr);
+  /** Writes the batches of the step, whose passes are the caller's. */
+  StepRun begin(int n_micro);
   /** Writes the batches of the step and takes it. */
   StepOutcome step(int n_micro);
   /** Begins the step and drops it when it asks for the n-th time; false where it has gone too far
@@ -114,6 +117,7 @@ class ToyRun {
   std::function<Decision(const StepSums&)> decide;
 
  private:
+  std::optional<StepOutcome> take(StepRun& run);
   void write_batches(int n_micro);
   void spoil_batches(int n_micro);
   void note(const StepOutcome& outcome);

@@ -23,10 +23,6 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-size_t count_of(const StepList& list, Verb verb) {
-  return static_cast<size_t>(std::ranges::count(list, verb, &Action::verb));
-}
-
 /** A run of lists of each of these shapes; `change` may make others of them. Returns the pieces of
  * gradients that they write to a drive. */
 template <class Change>
@@ -204,10 +200,6 @@ StepList without(const StepList& list, size_t i, size_t which) {
   return less;
 }
 
-bool is_pass(const Action& a) {
-  return a.verb == Verb::forward || a.verb == Verb::recompute || a.verb == Verb::backward;
-}
-
 /** Drops each edge of the shape's lists in turn: the checker finds a hazard where an order of the
  * actions can go wrong, and nowhere else. Returns how many edges were needed. */
 int n_needed_edges(const StepShape& shape) {
@@ -295,7 +287,7 @@ TEST(Checker, FindsBytesThatAreMissingOrWrong) {
             continue;
           expect_found(without(list, i, k), i, bytes);
           // Some of what a pass writes is for nobody, or for itself.
-          if (!is_read && is_pass(list[i])) continue;
+          if (!is_read && is_pass(list[i].verb)) continue;
           StepList moved = list;
           auto& at = is_read ? moved[i].reads[k] : moved[i].writes[k - list[i].reads.size()];
           at.offset += 8;

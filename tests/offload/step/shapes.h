@@ -2,8 +2,10 @@
 // Step shapes for the tests of offload/: small models with everything a real one has (several
 // tensors a block, a head that borrows from the embeddings), and random ones from a seed.
 
+#include <algorithm>
 #include <random>
 
+#include "offload/step/action.h"
 #include "offload/step/step_shape.h"
 
 namespace ferry::test {
@@ -344,6 +346,10 @@ inline void link_pieces(StepShape& shape, int n_first, int n_last) {
   }
   for (int b = first_of_head; b-- > 0;)
     shape.backwards.push_back(b);
+}
+
+inline size_t count_of(const StepList& list, Verb verb) {
+  return static_cast<size_t>(std::ranges::count(list, verb, &Action::verb));
 }
 
 }  // namespace ferry::test

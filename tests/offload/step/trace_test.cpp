@@ -11,6 +11,7 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "tests/offload/executor/executor_probe.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -34,8 +35,8 @@ TEST_P(Traces, HaveEveryActionOnceAndInOrder) {
     const UpdateOrder order = clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
     size_t at = 0;
     for (int step = 1; step <= static_cast<int>(options.n_micro.size()); ++step) {
-      const StepList& list =
-          run.executor().training_list(options.n_micro[static_cast<size_t>(step - 1)], order);
+      const StepList& list = ExecutorProbe::training_list(
+          run.executor(), options.n_micro[static_cast<size_t>(step - 1)], order);
       ASSERT_LE(at + list.size(), actions.size());
       for (size_t i = 0; i < list.size(); ++i) {
         const TimedAction& timed = actions[at + i];
