@@ -1,6 +1,6 @@
 #pragma once
 // A family of transformers: the models of one model_type of Hugging Face. It reads their
-// config.json, and writes each block's forward (models/core/block_builder.h). models/families.cpp
+// config.json, and writes each block's forward (models/blocks/block_builder.h). models/families.cpp
 // lists them all; nothing else knows one family from another. Torch-free.
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/core/vocabulary_cut.h"
-#include "models/tensor_table.h"
+#include "models/blocks/vocabulary_cut.h"
+#include "models/core/tensor_table.h"
 #include "src/base/json/json_reader.h"
 
 namespace ferry {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "models/loss_kind.h"
-#include "models/tensor_table.h"
+#include "models/core/loss_kind.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry {
 
@@ -78,6 +78,8 @@ struct BlockProgram {
 };
 
 /** Facts about the run that sizes depend on. */
+struct GradientOps;
+
 struct ProgramTarget {
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
@@ -86,6 +88,7 @@ struct ProgramTarget {
   /** Every operation that can be written in others is written so (OpDef::compose). Tests compare
    * the result with the operation's own kernels. */
   bool composes_all = false;
+  const GradientOps* gradients = nullptr;  ///< never null where passes are planned
 
   bool is_cuda() const { return attention != AttentionBackend::cpu_math; }
 };

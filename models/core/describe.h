@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry {
 

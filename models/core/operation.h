@@ -58,8 +58,6 @@ struct OpCase {
   int64_t traffic(ValueId value, int n) const {
     return n * compute_bytes(worked_rows(value) * columns(value));
   }
-  /** Scratch of the sum over a value's rows. */
-  int64_t column_sum_bytes(ValueId value) const;
 };
 
 /** A program while an operation of it is written in others. */

@@ -6,9 +6,6 @@
 #include <iterator>
 
 #include "models/core/operation.h"
-#include "models/ops/add/add_op.h"
-#include "models/ops/dropout/dropout_op.h"
-#include "models/ops/scratch_sizes.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -67,10 +64,6 @@ int64_t OpCase::worked_rows(ValueId value) const {
 
 int64_t OpCase::compute_bytes(int64_t n) const {
   return round_up(n * static_cast<int64_t>(size_of(target.compute)), kTensorAlignment_bytes);
-}
-
-int64_t OpCase::column_sum_bytes(ValueId value) const {
-  return ops::stacked_bytes(ops::column_sum_scratch_bytes(rows(value), columns(value)));
 }
 
 // --- places and calls ---
@@ -230,11 +223,7 @@ int BackwardPlanner::new_grad_place(ValueId input) {
 }
 
 void BackwardPlanner::copy_grad(ValueId value, int from, int to) {
-  const int op = add_op({.def = &ops::kDropout,
-                         .in = {value},
-                         .out = {value},
-                         .attributes = ops::DropoutAttributes{}});
-  call(op, Part::forward, ops::DropoutValues<int>{.x = from, .y = to});
+  target_.gradients->copy(*this, add_op(target_.gradients->copy_of(value)), from, to);
 }
 
 int BackwardPlanner::place_of_sum(ValueId input, int part, bool is_last) {
@@ -323,8 +312,7 @@ int BackwardPlanner::by_product(ValueId output, int over) {
 
 void BackwardPlanner::end_op() {
   for (const auto& [value, sum, part, place] : additions_) {
-    const int op = add_op({.def = &ops::kAdd, .in = {value, value}, .out = {value}});
-    call(op, Part::forward, ops::AddValues<int>{.a = sum, .b = part, .y = place});
+    target_.gradients->add(*this, add_op(target_.gradients->sum_of(value)), sum, part, place);
     --n_users_[part];
     if (place != sum) --n_users_[sum];
   }

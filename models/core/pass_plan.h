@@ -141,6 +141,16 @@ class PassPlanner {
   std::map<SavedTensor, int> places_of_saved_;
 };
 
+/** The operations that a backward adds to those of its program. */
+struct GradientOps {
+  /** The sum of two parts of a value's gradient, and a copy of the gradient. */
+  Op (*sum_of)(ValueId value);
+  Op (*copy_of)(ValueId value);
+  /** Their calls, with places. */
+  void (*add)(PassPlanner&, int op, int a, int b, int sum);
+  void (*copy)(PassPlanner&, int op, int from, int to);
+};
+
 /** Plans the backward pass, the last operation first. */
 class BackwardPlanner : public PassPlanner {
  public:

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/token_heads.h"
+#include "models/blocks/token_heads.h"
 #include "src/base/error.h"
 
 namespace ferry {

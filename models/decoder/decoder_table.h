@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 #include "models/family.h"
 
 namespace ferry {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/blocks/token_heads.h"
 #include "models/config_keys.h"
-#include "models/token_heads.h"
 #include "src/base/error.h"
 
 namespace ferry {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 #include "models/family.h"
 
 namespace ferry {

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/dropout.h"
 #include "models/ops/kernels.h"
 #include "src/base/dtype.h"

@@ -8,7 +8,7 @@
 #include <bit>
 #include <span>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/core/operation.h"
 #include "src/base/error.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "models/core/tensor_table.h"
 #include "models/ops/cuda_scratch.h"
-#include "models/tensor_table.h"
 #include "src/base/bytes.h"
 
 namespace ferry::ops {

@@ -18,7 +18,7 @@ enum class StateType : uint8_t {
 };
 
 /** Elements with one exponent, counted from the tensor's start. Every tensor begins on a multiple
- * of it in its segment (models/tensor_table.h), so that a block never holds parts of two. */
+ * of it in its segment (models/core/tensor_table.h), so that a block never holds parts of two. */
 inline constexpr int64_t kStateBlock = 256;
 constexpr int64_t state_blocks(int64_t n_elements) {
   return (n_elements + kStateBlock - 1) / kStateBlock;

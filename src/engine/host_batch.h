@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry {
 

@@ -13,9 +13,9 @@
 #include <tuple>
 #include <vector>
 
-#include "models/batch_layout.h"
-#include "models/block.h"
-#include "models/generation_memory.h"
+#include "models/blocks/generation_memory.h"
+#include "models/core/batch_layout.h"
+#include "models/core/block.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/block_graphs.h"
 #include "src/engine/host_batch.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "offload/executor/executor.h"
 #include "src/engine/schedule.h"
 

@@ -12,8 +12,8 @@
 #include <optional>
 #include <span>
 
-#include "models/generation_memory.h"
-#include "models/loss_kind.h"
+#include "models/blocks/generation_memory.h"
+#include "models/core/loss_kind.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/cuda_allocator.h"
 #include "src/engine/host_batch.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/config/config.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/text/tokenizer.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/generation_memory.h"
+#include "models/blocks/generation_memory.h"
 #include "src/config/config.h"
 #include "src/files/hf/hf_config.h"
 #include "src/inputs/sampling_rule.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <sstream>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/norm/norm.h"
 #include "models/ops/norm/norm_params.h"
 #include "models/ops/scratch_sizes.h"

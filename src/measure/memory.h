@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "offload/device/device.h"
 #include "src/plan/machine/machine_profile.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/engine/session.h"
 #include "src/measure/measure.h"
 #include "src/plan/plan.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/generation_memory.h"
+#include "models/blocks/generation_memory.h"
 #include "offload/step/ring_size.h"
 #include "src/plan/learnt_steps.h"
 #include "src/plan/search/search.h"

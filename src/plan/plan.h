@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "models/batch_layout.h"
-#include "models/generation_memory.h"
-#include "models/tensor_table.h"
+#include "models/blocks/generation_memory.h"
+#include "models/core/batch_layout.h"
+#include "models/core/tensor_table.h"
 #include "offload/step/layout.h"
 #include "src/plan/cost/simulate.h"
 #include "src/plan/machine/machine_profile.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "simd/update/optim.h"
 #include "src/config/config.h"
 

@@ -2,7 +2,7 @@
 // The options freeze, param_groups and layerwise_lr_decay, applied to a model's parameters by their
 // Hugging Face names. `ferry plan`, `ferry train` and its --dry-run go through it.
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/config/config.h"
 
 namespace ferry {

@@ -2,7 +2,7 @@
 // Makes the tensor table and the plan from a run's settings and a model directory. `ferry plan` and
 // training share it.
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/config/config.h"
 #include "src/files/hf/hf_config.h"
 #include "src/plan/plan.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/base/error.h"
 #include "src/base/process/threads.h"
 #include "src/base/utf8.h"

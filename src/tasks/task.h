@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/loss_kind.h"
+#include "models/core/loss_kind.h"
 #include "src/base/json/json_value.h"
 #include "src/data/batch.h"
 #include "src/data/read/reader.h"

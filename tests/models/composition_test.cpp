@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 #include "models/core/compile.h"
 #include "models/family.h"
 #include "models/ops/linear/linear_op.h"

@@ -1,7 +1,7 @@
 // The operations that decoders add, against autograd in fp64 on the same numbers: RMSNorm, residual
 // sums, rotary positions, causal attention with grouped heads.
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/attention/cached_attention.h"
 #include "models/ops/dropout/dropout_residual.h"
 #include "models/ops/gate/gate.h"

@@ -1,7 +1,7 @@
 // The heads' losses on the CPU and on a GPU against autograd in fp64 on the same numbers, and what
 // they make of logits that are not finite.
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/cross_entropy/cross_entropy.h"
 #include "models/ops/cross_entropy/logits_state.h"
 #include "models/ops/label_loss/label_loss.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "models/block.h"
-#include "models/tensor_table.h"
+#include "models/core/block.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry::test {
 

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/activation/activation_kind.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/scratch_sizes.h"

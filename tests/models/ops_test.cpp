@@ -6,7 +6,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/activation/activation.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/dropout/dropout_residual.h"

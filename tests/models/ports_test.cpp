@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 #include "models/core/compile.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/program_reference.h"

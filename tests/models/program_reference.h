@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/core/block_program.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "tests/models/model_runner.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/ops/column_sum.h"
+
 namespace ferry::ops {
 
 const OpDef kActivation = {
@@ -26,7 +28,7 @@ const OpDef kActivation = {
     .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
       const bool has_bias = params_of<ActivationParams>(c.op).bias != kNone;
       if (part != Part::backward || !has_bias) return {};
-      return {.forward_bytes = c.column_sum_bytes(values_of<ActivationValues>(c.op).h)};
+      return {.forward_bytes = column_sum_bytes(c, values_of<ActivationValues>(c.op).h)};
     },
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call& call) {

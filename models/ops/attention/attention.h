@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/dropout.h"
 
 namespace ferry::ops {

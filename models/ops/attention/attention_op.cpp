@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "models/ops/column_sum.h"
 #include "models/ops/rotary/rotary_op.h"
 
 namespace ferry::ops {
@@ -23,7 +24,7 @@ ScratchNeed attention_part_scratch(const OpCase& c, Part part) {
   if (part == Part::forward)
     return {.forward_bytes = need.forward_bytes, .library_bytes = need.library_bytes};
   const int64_t bias =
-      with.sums_bias ? c.column_sum_bytes(values_of<AttentionValues>(c.op).qkv) : 0;
+      with.sums_bias ? column_sum_bytes(c, values_of<AttentionValues>(c.op).qkv) : 0;
   return {.forward_bytes = std::max(need.backward_bytes, bias),
           .library_bytes = need.library_bytes};
 }

@@ -16,7 +16,8 @@ void append_to_cache(const Attention& attention,
                      KvCache& cache);
 
 /** context (T, W) of the batch's tokens, which see themselves and what is kept before them; the
- * cache has theirs already. Scratch: cached_attention_scratch_bytes (models/generation_memory.h).
+ * cache has theirs already. Scratch: cached_attention_scratch_bytes
+ * (models/blocks/generation_memory.h).
  */
 void cached_attention(const Attention& attention,
                       const BatchTensors& batch,

@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/attention/attention.h"
 
 namespace ferry::ops {

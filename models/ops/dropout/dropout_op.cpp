@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/ops/column_sum.h"
+
 namespace ferry::ops {
 
 namespace {
@@ -52,7 +54,7 @@ const OpDef kDropoutResidual = {
     .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
       const bool has_bias = params_of<DropoutResidualParams>(c.op).bias != kNone;
       if (part != Part::backward || !has_bias) return {};
-      return {.forward_bytes = c.column_sum_bytes(values_of<DropoutResidualValues>(c.op).y)};
+      return {.forward_bytes = column_sum_bytes(c, values_of<DropoutResidualValues>(c.op).y)};
     },
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call& call) {

@@ -2,7 +2,7 @@
 // The losses of labels that are numbers, on tensors, forward and backward; `weight` and `factor` as
 // in cross_entropy.h.
 
-#include "models/loss_kind.h"
+#include "models/core/loss_kind.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {

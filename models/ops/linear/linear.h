@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "models/block.h"
+#include "models/core/block.h"
 
 namespace ferry::ops {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/ops/add/add_op.h"
+#include "models/ops/column_sum.h"
 
 namespace ferry::ops {
 
@@ -30,7 +31,7 @@ const OpDef kLinear = {
     .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
       const bool has_bias = params_of<LinearParams>(c.op).bias != kNone;
       if (part != Part::params || !has_bias || c.op.with<LinearAttributes>().sums_bias) return {};
-      return {.forward_bytes = c.column_sum_bytes(values_of<LinearValues>(c.op).y)};
+      return {.forward_bytes = column_sum_bytes(c, values_of<LinearValues>(c.op).y)};
     },
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call& call) {

@@ -1,5 +1,6 @@
 #include "models/ops/logits/logits_op.h"
 
+#include "models/ops/column_sum.h"
 #include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {
@@ -29,7 +30,7 @@ const OpDef kLogits = {
       if (part == Part::forward)
         return {.forward_bytes = rounded + (out.by_column ? stacked_bytes(n * kF32_bytes) : 0)};
       if (out.by_column) return {.forward_bytes = c.compute_bytes(n)};
-      return {.forward_bytes = rounded + c.column_sum_bytes(logits)};
+      return {.forward_bytes = rounded + column_sum_bytes(c, logits)};
     },
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call& call) {

@@ -1,6 +1,6 @@
 // Rotary positions on the CPU.
 
-#include "models/long_position.h"
+#include "models/core/long_position.h"
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
 #include "models/ops/rotary/rotary.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/long_position.h"
+#include "models/core/long_position.h"
 #include "models/ops/cuda/cuda_common.h"
 #include "models/ops/rotary/rotary.h"
 

@@ -40,7 +40,7 @@ struct RopeSpec {
 struct RopeTable {
   std::vector<float> frequencies;  ///< width / 2
   /** Those of batches with a sequence of more than `long_from` tokens, whose positions have
-   * kLongPosition (models/long_position.h); empty: they are the same. */
+   * kLongPosition (models/core/long_position.h); empty: they are the same. */
   std::vector<float> long_frequencies;
   int64_t long_from = 0;
   float factor = 1;

@@ -39,7 +39,7 @@ struct Rotary {
   int64_t n_heads = 0;                 ///< heads of queries
   int64_t n_kv_heads = 0;              ///< heads of keys, and of values, which are not rotated
   std::span<const float> frequencies;  ///< at most kRotaryPairs_max
-  /** As many, of tokens whose position has kLongPosition (models/long_position.h); empty: no
+  /** As many, of tokens whose position has kLongPosition (models/core/long_position.h); empty: no
    * position has it. */
   std::span<const float> long_frequencies;
   float factor = 1;

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "models/block.h"
+#include "models/core/block.h"
 
 namespace ferry {
 

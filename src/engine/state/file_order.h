@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry {
 

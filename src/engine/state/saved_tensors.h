@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "offload/step/layout.h"
 #include "src/engine/state/state_files.h"
 

@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "offload/executor/executor.h"
 #include "offload/store/generation_reader.h"
 #include "offload/store/stored_states.h"

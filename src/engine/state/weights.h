@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/engine/state/segments.h"
 #include "src/files/hf/checkpoint_reader.h"
 #include "src/files/safetensors/safetensors_writer.h"

@@ -1,6 +1,6 @@
 #include "src/measure/kernels/gemm.h"
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/linear/linear.h"
 #include "simd/cuda/cuda_kernels.h"
 

@@ -2,7 +2,7 @@
 // Products and attention at the sizes that training meets, through the operations that training
 // calls. Private to src/measure.
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/measure/bench.h"
 
 namespace ferry::measure {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "offload/step/action.h"
 #include "offload/step/step_shape.h"
 #include "src/plan/machine/machine_profile.h"

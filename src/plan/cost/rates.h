@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/plan/machine/machine_profile.h"
 
 namespace ferry {

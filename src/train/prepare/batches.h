@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
 #include "src/engine/host_batch.h"

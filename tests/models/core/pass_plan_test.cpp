@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 #include "models/core/compile.h"
 #include "models/core/operation.h"
 #include "models/decoder/decoder_table.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <tuple>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/cuda_scratch.h"
 #include "models/ops/dropout.h"
 #include "simd/philox.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/span_loss/span_loss.h"
 #include "tests/models/cuda/kernel_case.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/dropout.h"
 
 namespace ferry::ops_bench {

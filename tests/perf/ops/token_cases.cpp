@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/dispatch.h"
 #include "models/ops/embedding/embedding.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 
 namespace ferry {
 

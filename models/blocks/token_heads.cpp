@@ -1,4 +1,4 @@
-#include "models/token_heads.h"
+#include "models/blocks/token_heads.h"
 
 namespace ferry {
 

@@ -1,4 +1,4 @@
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 
 #include <fmt/format.h>
 
@@ -80,10 +80,29 @@ void ModelBuilder::add_to_gradient(int block, int gradient) {
 }
 
 ProgramTarget ModelBuilder::target() const {
+  static constexpr GradientOps kGradients = {
+      .sum_of =
+          [](ValueId value) {
+            return make_op(ops::kAdd, ops::AddValues<ValueId>{.a = value, .b = value, .y = value});
+          },
+      .copy_of =
+          [](ValueId value) {
+            return make_op(ops::kDropout, ops::DropoutValues<ValueId>{.x = value, .y = value}, {},
+                           ops::DropoutAttributes{});
+          },
+      .add =
+          [](PassPlanner& planner, int op, int a, int b, int sum) {
+            planner.call(op, Part::forward, ops::AddValues<int>{.a = a, .b = b, .y = sum});
+          },
+      .copy =
+          [](PassPlanner& planner, int op, int from, int to) {
+            planner.call(op, Part::forward, ops::DropoutValues<int>{.x = from, .y = to});
+          }};
   return {.compute = model_.compute,
           .attention = model_.attention,
           .gpu_multiprocessors = gpu_multiprocessors_,
-          .vocab_size = model_.vocab_size};
+          .vocab_size = model_.vocab_size,
+          .gradients = &kGradients};
 }
 
 int BlockBuilder::add_port(Port port) {

@@ -1,4 +1,4 @@
-#include "models/generation_memory.h"
+#include "models/blocks/generation_memory.h"
 
 #include <algorithm>
 

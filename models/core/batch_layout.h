@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 #include "src/base/bytes.h"
 
 namespace ferry {

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "models/loss_kind.h"
-#include "models/tensor_table.h"
+#include "models/core/loss_kind.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry {
 

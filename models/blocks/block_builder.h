@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "models/blocks/vocabulary_cut.h"
 #include "models/core/operation.h"
-#include "models/core/vocabulary_cut.h"
+#include "models/core/tensor_table.h"
 #include "models/ops/activation/activation_kind.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/rotary/rotary_op.h"
-#include "models/tensor_table.h"
 
 namespace ferry {
 

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "models/block.h"
+#include "models/core/block.h"
 #include "models/core/compile.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/attention/attention_op.h"

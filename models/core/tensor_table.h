@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/long_position.h"
+#include "models/core/long_position.h"
 #include "src/base/dtype.h"
 #include "src/base/port.h"
 
@@ -173,7 +173,7 @@ constexpr std::string_view name_of(BlockKind kind) {
 }
 
 /** The place of a block among those that share a large table of words
- * (models/core/vocabulary_cut.h). */
+ * (models/blocks/vocabulary_cut.h). */
 struct VocabularyPiece {
   int index = 0, n_pieces = 1;
 
@@ -249,7 +249,8 @@ struct HfEntry {
   int64_t file_rows() const { return transposed ? hf_shape.back() : hf_shape.front(); }
 };
 
-/** The kind of a model's head, which decides the shapes of labels and logits (models/block.h). */
+/** The kind of a model's head, which decides the shapes of labels and logits (models/core/block.h).
+ */
 enum class HeadKind : uint8_t {
   classification,        ///< labels of each sequence
   masked_lm,             ///< a word of the vocabulary for each token

@@ -1,4 +1,4 @@
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 
 #include <numeric>
 

@@ -1,4 +1,4 @@
-#include "models/block.h"
+#include "models/core/block.h"
 
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>

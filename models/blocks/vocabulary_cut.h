@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "models/tensor_table.h"
+#include "models/core/tensor_table.h"
 
 namespace ferry {
 

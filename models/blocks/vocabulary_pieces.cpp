@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/core/block_builder.h"
+#include "models/blocks/block_builder.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/scratch_sizes.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
