@@ -41,7 +41,7 @@ struct Outcome {
   int status = 0;  // of waitpid
   std::string err;
   bool was_killed() const { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
-  int code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+  int code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status); }
 };
 
 /** Runs of a tiny model by the program itself, each in a folder of `root_`. */
