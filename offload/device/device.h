@@ -136,7 +136,7 @@ class Device {
   virtual void poison(void* slot, int64_t n_bytes) = 0;
   /** The compute queue's cudaStream_t; null off CUDA. */
   virtual void* compute_stream() = 0;
-  /** Of the GPUs that the process sees; 0 off CUDA. */
+  /** The device's place among the GPUs that the process sees; 0 off CUDA. */
   virtual int index() const { return 0; }
 };
 
@@ -171,7 +171,7 @@ struct CudaProbe {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
 };
-/** `index`: of the GPUs that the process sees. */
+/** `index` counts the GPUs that the process sees. */
 CudaProbe probe_cuda(int index = 0);
 /** The ways in which queues of the GPU wait for work of the host. */
 enum class HostWaits : uint8_t {

@@ -135,15 +135,13 @@ std::optional<StepOutcome> Executor::step(int n_micro,
                                           ComputeWork& work,
                                           std::function<bool()> drops) {
   StepRun run = begin(n_micro, std::move(rule), std::move(drops));
-  while (run.next())
-    run.submit(work);
+  run.submit_all(work);
   return run.finish();
 }
 
 double Executor::evaluate(ComputeWork& work) {
   StepRun run = begin_evaluation();
-  while (run.next())
-    run.submit(work);
+  run.submit_all(work);
   return run.finish().value().loss;
 }
 

@@ -149,12 +149,12 @@ class Executor {
   };
   /** Checks that no action waits for a later one, so that no list can lock up. */
   void check_order(const StepList& list) const;
-  /** Action i of the list, after what it waits for; no pass. */
+  /** Submits action i of the list, which is no pass, after the actions that it waits for. */
   void submit(const ReadyList& list, size_t i);
   void submit_pass(const ReadyList& list, size_t i, ComputeWork& layers);
-  /** What stands before the layer operations of a pass that the caller does itself, and turn_. */
+  /** Submits the work before the layer operations of a pass that the caller enters, and turn_. */
   void open_pass(const ReadyList& list, size_t i);
-  /** What stands behind them. */
+  /** Submits the work behind the layer operations. */
   void close_pass(const ReadyList& list, size_t i);
   void wait_before(const ReadyList& list, size_t i);
   void note_end(const ReadyList::Item& item);

@@ -98,6 +98,11 @@ void StepRun::submit(ComputeWork& work) {
   note_submitted();
 }
 
+void StepRun::submit_all(ComputeWork& work) {
+  while (next())
+    submit(work);
+}
+
 std::optional<EnteredPass> StepRun::enter(Verb verb, int block, int micro) {
   const Action* pass = next();
   if (state_ == State::dropped) return std::nullopt;
@@ -160,10 +165,6 @@ bool StepRun::await_saved() {
   return has_all;
 }
 
-const Action& StepRun::action() const {
-  return list_.actions[at_];
-}
-
 EnteredPass::EnteredPass(StepRun& run) : run_(&run), n_exceptions_(std::uncaught_exceptions()) {}
 
 EnteredPass::~EnteredPass() {
@@ -178,7 +179,7 @@ EnteredPass::~EnteredPass() {
 }
 
 const Action& EnteredPass::action() const {
-  return run_->action();
+  return run_->list_.actions[run_->at_];
 }
 
 const PassMemory& EnteredPass::memory() const {

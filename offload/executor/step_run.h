@@ -56,6 +56,8 @@ class StepRun {
   const Action* next();
   /** Has the compute queue run the layer operations of next(), once its bytes are there. */
   void submit(ComputeWork& work);
+  /** The same of all passes that are left. */
+  void submit_all(ComputeWork& work);
   /** Begins the pass in the caller's thread, which waits until the bytes are there; nothing: the
    * step was dropped. Throws Error(usage) where the pass is not next(). */
   std::optional<EnteredPass> enter(Verb pass, int block, int micro);
@@ -87,7 +89,6 @@ class StepRun {
   void drop();
   /** Drops the step where that can still be. */
   void abandon() noexcept;
-  const Action& action() const;
 
   Executor& executor_;
   const ReadyList& list_;

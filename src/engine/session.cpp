@@ -85,8 +85,7 @@ StepReport Session::step(std::span<const HostBatch> micro_batches) {
 std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_batches,
                                                std::function<bool()> drops) {
   StepRun run = begin(micro_batches, std::move(drops));
-  while (run.next())
-    run.submit(*runner_);
+  run.submit_all(*runner_);
   return finish(run);
 }
 

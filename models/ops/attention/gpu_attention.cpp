@@ -69,8 +69,8 @@ at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
   return qkv.narrow(1, part.first, part.width()).view({qkv.size(0), part.n_heads, part.head_width});
 }
 
-/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. Hold
- * what it returns until the kernel is launched. */
+/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. The
+ * caller holds the lock until the kernel is launched. */
 [[nodiscard]] std::unique_lock<std::mutex> seed_generator(const at::Tensor& on,
                                                           Dropout dropout,
                                                           uint64_t offset = 0) {

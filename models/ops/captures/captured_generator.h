@@ -8,11 +8,11 @@
 
 namespace ferry::ops::gpu {
 
-/** The memory of seed and offset for the graphs of one stream: those of two streams may run at
+/** The memory of seed and offset for the graphs of one stream. Graphs of two streams may run at
  * once. */
 class CapturedGenerator {
  public:
-  /** Of LibTorch's current GPU. */
+  /** Makes the memory on LibTorch's current GPU. */
   CapturedGenerator();
   ~CapturedGenerator();
   CapturedGenerator(const CapturedGenerator&) = delete;
@@ -37,8 +37,8 @@ class CapturedGenerator {
   std::unique_ptr<State> state_;
 };
 
-/** Inside a capture on the current stream: the default generator's next draw is that of the key at
- * `key_at` (GPU memory), from offset 0. */
+/** Seeds the default generator inside a capture on the current stream: with the key at `key_at`
+ * (GPU memory), from offset 0. */
 void seed_captured_generator(const uint64_t* key_at);
 
 /** Held from where the default generator is seeded to where a kernel has taken the seed: the

@@ -16,15 +16,15 @@ struct CapturedGenerator::State {
 };
 
 struct CapturedGenerator::Use::Replaced {
-  /** Captures of the process, one after the other: each takes the state that the default generator
-   * has when it begins, and its kernels the one that they find. */
+  /** Captures of the process come one after the other: a capture and its kernels take whatever
+   * state the default generator has. */
   std::unique_lock<std::mutex> one_at_a_time;
   at::Generator generator, before;
 };
 
 namespace {
 
-/** Of the capture in this thread. */
+/** The state that the capture in this thread takes. */
 thread_local const at::CUDAGeneratorState* captured = nullptr;
 
 std::mutex& captures() {

@@ -158,26 +158,12 @@ class CudaDevice final : public Device {
   }
 
   bool wait_host(EventId id, std::chrono::milliseconds patience) override {
-    using namespace std::chrono_literals;
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!happened(id)) {
-      if (std::chrono::steady_clock::now() >= end) return false;
-      std::this_thread::sleep_for(20us);  // once a step: neither a core nor the step feels it
-    }
-    finish();
-    return true;
+    return await([&] { return happened(id); }, patience);
   }
 
   bool wait_turn(EventId id, std::chrono::milliseconds patience) override {
-    using namespace std::chrono_literals;
     const Event& event = events_[static_cast<size_t>(id)];
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!event.on_gpu->has_stream_got_it) {
-      if (std::chrono::steady_clock::now() >= end) return false;
-      std::this_thread::sleep_for(20us);
-    }
-    finish();
-    return true;
+    return await([&] { return event.on_gpu->has_stream_got_it.load(); }, patience);
   }
 
   bool happened(EventId id) override {
@@ -293,6 +279,19 @@ class CudaDevice final : public Device {
     to_host_ = make(1, QueueId::d2h, cudaMemcpyDeviceToHost);
     to_gpu_ = make(0, QueueId::h2d, cudaMemcpyHostToDevice);
     start_submitters();
+  }
+
+  /** Blocks the caller until it is so; then true, or the first failure. False: it lasts longer. */
+  template <class Condition>
+  bool await(Condition is_so, std::chrono::milliseconds patience) {
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!is_so()) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(20us);  // once a step: neither a core nor the step feels it
+    }
+    finish();
+    return true;
   }
 
   static double host_seconds() {

@@ -1,6 +1,6 @@
 #pragma once
 // LibTorch's CUDA allocator replaced by Ferry's: what ATen allocates on the GPU lies in the library
-// region of the session on whose stream it is. Private to src/engine.
+// region of a session: the one whose stream allocates. Private to src/engine.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ class CudaLibraryRegion {
   CudaLibraryRegion& operator=(const CudaLibraryRegion&) = delete;
 
   const RegionAllocator& allocator() const { return allocator_; }
-  /** That of LibTorch's current stream. */
+  /** The allocator of LibTorch's current stream. */
   static const RegionAllocator& current();
 
  private:
