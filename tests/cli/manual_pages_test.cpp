@@ -136,8 +136,11 @@ std::set<std::string> flags_of_scripts() {
 
 /** Flags of all verbs, as the program offers them to a shell. */
 std::set<std::string> flags_of_ferry() {
-  static const std::regex kFlag(R"( -l ([a-z-]+))");
-  return names_in(run_ferry({{"completion", "fish"}}).out, kFlag);
+  static const std::regex kVerb(R"((?:^|\n)([a-z]+)\t)"), kFlag(R"(\n--([a-z-]+))");
+  std::set<std::string> flags;
+  for (const std::string& verb : names_in(run_ferry({{"completion", "--offer", ""}}).out, kVerb))
+    flags.merge(names_in(run_ferry({{"completion", "--offer", verb, "--"}}).out, kFlag));
+  return flags;
 }
 
 TEST_F(ManualPages, NamesOptionsThatExist) {
