@@ -36,6 +36,16 @@ struct SegmentRecord {
 static_assert(sizeof(SuperblockHead) + kSegments_max * sizeof(SegmentRecord) + sizeof(uint32_t) <=
               StoreLayout::superblock_bytes());
 
+/** Far more than the drives of any machine. */
+constexpr uint32_t kStripeNumber_max = 4096;
+struct MarkRecord {
+  char magic[8] = {'F', 'E', 'R', 'R', 'Y', 'S', 'T', 'R'};
+  uint32_t version = kVersion;
+  uint32_t number = 0;
+  char uuid[kUuid_length] = {};
+  char run[kRunName_max + 1] = {};
+};
+
 struct KeptRecord {
   int64_t generation = 0;
   int64_t table_bytes = 0;
@@ -213,6 +223,29 @@ Superblock decode_superblock(std::span<const std::byte> area) {
   if (const auto fault = StoreLayout::fault_in(superblock.segments, superblock.n_kept))
     throw StoreFormatError(*fault);
   return superblock;
+}
+
+void encode_mark(const StripeIdentity& identity, StorePage& page) {
+  FERRY_CHECK(identity.number > 0 && identity.number <= kStripeNumber_max, "file {}",
+              identity.number);
+  MarkRecord record{.number = static_cast<uint32_t>(identity.number)};
+  put_text(identity.store.uuid, record.uuid);
+  put_text(identity.store.run, record.run);
+  Putter putter(page.bytes);
+  putter.put(record);
+  putter.zero_the_rest();
+  seal(page.bytes);
+}
+
+StripeIdentity decode_mark(const StorePage& page) {
+  const auto record = Taker(page.bytes).take<MarkRecord>();
+  check_magic(record);
+  check_seal(page.bytes);
+  if (record.version != kVersion)
+    throw StoreFormatError(fmt::format("it was written as version {}", record.version));
+  if (record.number == 0 || record.number > kStripeNumber_max)
+    throw StoreFormatError(fmt::format("it is of a file {}", record.number));
+  return {.store = {text_of(record.run), text_of(record.uuid)}, .number = record.number};
 }
 
 void encode_map(const StoreMap& map, std::string_view uuid, StorePage& page) {

@@ -1,7 +1,8 @@
 #pragma once
-// The bytes of a store that say what lies where (store.md): superblock, map, tables of extents.
-// They may be torn, damaged or made up: each decode_...() checks every number before it is used,
-// and throws StoreFormatError. The store writes and reads them; nobody else knows them.
+// The bytes of a store that say what lies where (store.md): superblock, map, tables of extents, and
+// the marks of its files. They may be torn, damaged or made up: each decode_...() checks every
+// number before it is used, and throws StoreFormatError. The store writes and reads them, and
+// src/runs/store the marks; nobody else knows them.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,16 @@ struct Superblock {
 /** Fills the whole area, StoreLayout::superblock_bytes(). */
 void encode_superblock(const Superblock& superblock, std::span<std::byte> area);
 Superblock decode_superblock(std::span<const std::byte> area);
+
+/** Whose a file of a store is. */
+struct StripeIdentity {
+  StoreIdentity store;
+  size_t number = 0;  ///< of the file, in the order of the stripes
+};
+inline constexpr int64_t kMark_bytes = kStorePage_bytes;
+/** The page behind the stripes of each file but the first. */
+void encode_mark(const StripeIdentity& identity, StorePage& page);
+StripeIdentity decode_mark(const StorePage& page);
 
 /** The table of a generation that is kept. */
 struct KeptGeneration {

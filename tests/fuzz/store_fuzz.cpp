@@ -12,7 +12,6 @@
 
 #include "offload/store/store_format.h"
 #include "src/base/crc32c.h"
-#include "src/runs/store/stripe_mark.h"
 
 namespace ferry {
 namespace {
@@ -78,11 +77,11 @@ void feed_table(std::span<const std::byte> input) {
 void feed_mark(std::span<const std::byte> input) {
   auto pages = pages_of(input, kStorePage_bytes);
   seal(bytes_of(pages));
-  const runs::StripeIdentity identity = runs::decode_mark(pages[0]);
+  const StripeIdentity identity = decode_mark(pages[0]);
   expect(identity.number > 0);
   if (identity.store.uuid.size() != kUuid_length) return;
-  runs::encode_mark(identity, pages[0]);
-  const runs::StripeIdentity again = runs::decode_mark(pages[0]);
+  encode_mark(identity, pages[0]);
+  const StripeIdentity again = decode_mark(pages[0]);
   expect(again.number == identity.number && again.store.run == identity.store.run);
 }
 

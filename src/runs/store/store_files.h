@@ -23,8 +23,8 @@ class StoreFiles {
  public:
   /** <directory>/<run_id>.states in each directory, or <run_id>-2.states and so on where another
    * run's is there. All space is reserved. Throws Error(machine) where a run uses one of the
-   * directories now, and as check_store_directories(),
-   * check_store_room() and open_disk(); no file stays then. */
+   * directories now, and as check_store_directories(), check_store_room() and open_disk(). No file
+   * stays then. */
   static StoreFiles make(const NvmeSettings& settings,
                          const std::string& run_id,
                          const StoreNeed& need,
@@ -40,7 +40,7 @@ class StoreFiles {
                          const NvmeSettings& settings,
                          const DiskOptions& options = {});
 
-  StoreFiles(StoreFiles&& other) noexcept;
+  StoreFiles(StoreFiles&&) = default;
   StoreFiles& operator=(StoreFiles&&) = delete;
   /** Removes files that were made and not kept. */
   ~StoreFiles();
@@ -53,13 +53,12 @@ class StoreFiles {
   void keep(std::string uuid);
 
  private:
-  StoreFiles(StorePlace place, DirectoryLocks locks, const DiskOptions& options, bool is_new);
-  void mark(size_t i) const;
+  StoreFiles(StorePlace place, DirectoryLocks locks, const DiskOptions& options);
 
   DirectoryLocks locks_;  ///< of the directories
   StorePlace place_;
   std::unique_ptr<FileDisk> disk_;
-  bool is_new_ = false;
+  std::vector<std::filesystem::path> unkept_;  ///< new files, until keep()
 };
 
 }  // namespace ferry::runs

@@ -18,11 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
-}
-
 /** The directory of each file: its own on its drive, another one there, its own on another drive,
  * or the next that is left. */
 std::vector<fs::path> in_order_of(const StorePlace& place, std::vector<fs::path> directories) {

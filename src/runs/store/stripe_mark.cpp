@@ -5,46 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <span>
 #include <system_error>
-#include <type_traits>
 #include <vector>
 
-#include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/base/unique_fd.h"
-#include "src/files/write/owned_file.h"
 
 namespace ferry::runs {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint32_t kVersion = 1;
-/** Far more than the drives of any machine. */
-constexpr uint32_t kNumber_max = 4096;
-
-/** Little-endian; the page's last four bytes are its checksum. */
-struct MarkRecord {
-  char magic[8] = {'F', 'E', 'R', 'R', 'Y', 'S', 'T', 'R'};
-  uint32_t version = kVersion;
-  uint32_t number = 0;
-  char uuid[kUuid_length] = {};
-  char run[kRunName_max + 1] = {};
-};
-static_assert(std::is_trivially_copyable_v<MarkRecord>);
-constexpr size_t kSealed_bytes = kMark_bytes - sizeof(uint32_t);
-
-uint32_t seal_of(const StorePage& page) {
-  return crc32c(std::span(page.bytes).first(kSealed_bytes));
-}
-
-template <size_t n>
-std::string text_of(const char (&field)[n]) {
-  return {field, std::find(field, field + n, '\0')};
-}
 
 [[noreturn]] void refuse_to_read(const fs::path& file, int code) {
   throw Error(
@@ -53,40 +25,23 @@ std::string text_of(const char (&field)[n]) {
       "see `dmesg` for the drive and its file system");
 }
 
-/** Fewer bytes where the file ends. */
-size_t read_at(int fd, const fs::path& file, int64_t offset_bytes, std::span<std::byte> into) {
-  size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t count = ::pread(fd, into.data() + done, into.size() - done,
-                                  offset_bytes + static_cast<int64_t>(done));
+/** False where the file has no such bytes. */
+bool read_at(int fd, const fs::path& file, int64_t offset_bytes, std::span<std::byte> into) {
+  while (offset_bytes >= 0 && !into.empty()) {
+    const ssize_t count = ::pread(fd, into.data(), into.size(), offset_bytes);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) refuse_to_read(file, errno);
-    if (count == 0) break;
-    done += static_cast<size_t>(count);
+    if (count == 0) return false;
+    into = into.subspan(static_cast<size_t>(count));
+    offset_bytes += count;
   }
-  return done;
+  return into.empty();
 }
 
-std::optional<StoreIdentity> superblock_in(int fd, const fs::path& file) {
-  constexpr int64_t kCopies = 2, kCopy_bytes = StoreLayout::superblock_bytes();
-  std::vector<std::byte> area(kCopy_bytes);
-  for (int64_t copy = 0; copy < kCopies; ++copy) {
-    if (read_at(fd, file, copy * kCopy_bytes, area) < area.size()) return std::nullopt;
-    try {
-      return decode_superblock(area).identity;
-    } catch (const StoreFormatError&) {  // the other copy may be whole
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<StripeIdentity> mark_in(int fd, const fs::path& file, int64_t file_bytes) {
-  StorePage page;
-  if (file_bytes < kMark_bytes) return std::nullopt;
-  if (read_at(fd, file, file_bytes - kMark_bytes, page.bytes) < sizeof page.bytes)
-    return std::nullopt;
+/** Nothing where the bytes are damaged, or of something else. */
+std::optional<StripeIdentity> decoded(auto&& decode) {
   try {
-    return decode_mark(page);
+    return decode();
   } catch (const StoreFormatError&) {
     return std::nullopt;
   }
@@ -94,58 +49,33 @@ std::optional<StripeIdentity> mark_in(int fd, const fs::path& file, int64_t file
 
 }  // namespace
 
-void encode_mark(const StripeIdentity& identity, StorePage& page) {
-  MarkRecord record{.number = static_cast<uint32_t>(identity.number)};
-  FERRY_CHECK(identity.number > 0 && identity.number <= kNumber_max &&
-                  identity.store.uuid.size() == kUuid_length &&
-                  identity.store.run.size() <= kRunName_max,
-              "file {} of '{}' of '{}'", identity.number, identity.store.uuid, identity.store.run);
-  std::ranges::copy(identity.store.uuid, record.uuid);
-  std::ranges::copy(identity.store.run, record.run);
-  std::ranges::fill(page.bytes, std::byte{0});
-  std::memcpy(page.bytes, &record, sizeof record);
-  const uint32_t seal = seal_of(page);
-  std::memcpy(page.bytes + kSealed_bytes, &seal, sizeof seal);
-}
-
-StripeIdentity decode_mark(const StorePage& page) {
-  MarkRecord record;
-  std::memcpy(&record, page.bytes, sizeof record);
-  if (std::memcmp(record.magic, MarkRecord{}.magic, sizeof record.magic) != 0)
-    throw StoreFormatError("it does not begin as one of Ferry's does");
-  uint32_t seal = 0;
-  std::memcpy(&seal, page.bytes + kSealed_bytes, sizeof seal);
-  if (seal != seal_of(page)) throw StoreFormatError("its checksum is wrong");
-  if (record.version != kVersion)
-    throw StoreFormatError(fmt::format("it was written as version {}", record.version));
-  if (record.number == 0 || record.number > kNumber_max)
-    throw StoreFormatError(fmt::format("it is of a file {}", record.number));
-  return {.store = {text_of(record.run), text_of(record.uuid)}, .number = record.number};
+bool is_there(const fs::path& file) {
+  std::error_code error;
+  return fs::exists(fs::symlink_status(file, error));
 }
 
 std::optional<StripeIdentity> stripe_in(const fs::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!fd && errno == ELOOP) return std::nullopt;
-  if (!fd) refuse_to_read(file, errno);
   struct stat found {};
-  if (::fstat(fd.get(), &found) != 0) refuse_to_read(file, errno);
+  if (!fd || ::fstat(fd.get(), &found) != 0) refuse_to_read(file, errno);
   if (!S_ISREG(found.st_mode)) return std::nullopt;
-  if (auto store = superblock_in(fd.get(), file))
-    return StripeIdentity{.store = std::move(*store), .number = 0};
-  return mark_in(fd.get(), file, found.st_size);
+  constexpr int64_t kCopy_bytes = StoreLayout::superblock_bytes();
+  std::vector<std::byte> area(kCopy_bytes);
+  for (const int64_t copy : {0, 1}) {
+    if (!read_at(fd.get(), file, copy * kCopy_bytes, area)) break;
+    if (auto first = decoded([&] { return StripeIdentity{decode_superblock(area).identity}; }))
+      return first;
+  }
+  StorePage page;
+  if (!read_at(fd.get(), file, found.st_size - kMark_bytes, page.bytes)) return std::nullopt;
+  return decoded([&] { return decode_mark(page); });
 }
 
 bool is_stripe_of(const std::string& uuid, size_t number, const fs::path& file) {
-  std::error_code error;
-  if (!fs::exists(fs::symlink_status(file, error))) return false;
+  if (!is_there(file)) return false;
   const auto found = stripe_in(file);
   return found && found->store.uuid == uuid && found->number == number;
-}
-
-void write_mark(const fs::path& file, int64_t stripe_bytes, const StripeIdentity& identity) {
-  StorePage page;
-  encode_mark(identity, page);
-  write_owned_at(file, stripe_bytes, page.bytes);
 }
 
 }  // namespace ferry::runs

@@ -5,29 +5,16 @@
 // run.json, which names the files, may come from somebody else.
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "offload/store/store_format.h"
 
 namespace ferry::runs {
 
-/** Whose a file is. */
-struct StripeIdentity {
-  StoreIdentity store;
-  size_t number = 0;  ///< of the file, in the order of the stripes
-};
-
-/** Bytes of a mark. */
-inline constexpr int64_t kMark_bytes = kStorePage_bytes;
-
-/** Fills a page. */
-void encode_mark(const StripeIdentity& identity, StorePage& page);
-/** Throws StoreFormatError. */
-StripeIdentity decode_mark(const StorePage& page);
+/** True where the name is taken, also by a link that leads nowhere. */
+bool is_there(const std::filesystem::path& file);
 
 /** What the file says, which may be in use; nothing where it is no store's, where its head or mark
  * is damaged, or where an older Ferry made it as a further file of a store. A link says nothing,
@@ -36,11 +23,5 @@ std::optional<StripeIdentity> stripe_in(const std::filesystem::path& file);
 
 /** True for the file of that number of the store. */
 bool is_stripe_of(const std::string& uuid, size_t number, const std::filesystem::path& file);
-
-/** Writes the mark behind the stripes of a store's further file, which have `stripe_bytes`, until
- * it is safe on disk. Throws Error(machine), DiskFull where the drive is full. */
-void write_mark(const std::filesystem::path& file,
-                int64_t stripe_bytes,
-                const StripeIdentity& identity);
 
 }  // namespace ferry::runs
