@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "src/base/error.h"
@@ -35,40 +35,43 @@ std::vector<StorePlace> places_of(const fs::path& run) {
   return places;
 }
 
+std::set<fs::path> named_files_of(const fs::path& run) {
+  std::set<fs::path> files;
+  for (const StorePlace& place : places_of(run))
+    for (const StorePlace::File& file : place.files)
+      files.insert(file.path);
+  return files;
+}
+
 bool is_in_use(const fs::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-std::string run_in(const fs::path& file) {
-  try {
-    const auto found = stripe_in(file);
-    return found ? found->store.run : "";
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 FoundStore found_in(const fs::path& file, const fs::path& owner) {
-  struct stat found {};
-  ::stat(file.c_str(), &found);
-  constexpr int64_t kBlock_bytes = 512;
-  return {.file = file,
-          .run = run_in(file),
-          .n_bytes = found.st_blocks * kBlock_bytes,
-          .owner = owner,
-          .is_in_use = is_in_use(file)};
+  FoundStore found = {
+      .file = file, .n_bytes = bytes_on_disk(file), .owner = owner, .is_in_use = is_in_use(file)};
+  try {
+    if (const auto stripe = stripe_in(file)) found.run = stripe->store.run;
+  } catch (const Error&) {  // as a damaged one
+  }
+  return found;
 }
 
 }  // namespace
+
+int64_t bytes_on_disk(const fs::path& file) {
+  constexpr int64_t kBlock_bytes = 512;
+  struct stat found {};
+  return ::lstat(file.c_str(), &found) == 0 ? found.st_blocks * kBlock_bytes : 0;
+}
 
 std::vector<FoundStore> find_stores(const Directories& directories,
                                     const std::vector<fs::path>& runs) {
   std::map<fs::path, fs::path> owners;
   for (const fs::path& run : runs)
-    for (const StorePlace& place : places_of(run))
-      for (const fs::path& file : place.paths())
-        owners[fs::weakly_canonical(file)] = run;
+    for (const fs::path& file : named_files_of(run))
+      owners[fs::weakly_canonical(file)] = run;
   std::set<fs::path> files;
   for (const fs::path& directory : directories) {
     std::error_code error;
@@ -77,40 +80,27 @@ std::vector<FoundStore> find_stores(const Directories& directories,
         files.insert(fs::weakly_canonical(it->path()));
   }
   std::vector<FoundStore> stores;
-  for (const fs::path& file : files) {
-    const auto owner = owners.find(file);
-    stores.push_back(found_in(file, owner == owners.end() ? fs::path() : owner->second));
-  }
+  for (const fs::path& file : files)
+    stores.push_back(found_in(file, owners[file]));  // empty where it has none
   return stores;
 }
 
 Directories store_directories_of(const std::vector<fs::path>& runs) {
   std::set<fs::path> all;
   for (const fs::path& run : runs)
-    for (const StorePlace& place : places_of(run))
-      for (const fs::path& file : place.paths())
-        all.insert(file.parent_path());
+    for (const fs::path& file : named_files_of(run))
+      all.insert(file.parent_path());
   return {all.begin(), all.end()};
 }
 
-std::vector<fs::path> store_files_of(const fs::path& run) {
-  std::vector<fs::path> files;
-  for (const StorePlace& place : places_of(run)) {
-    const std::vector<fs::path> its = files_proved_of(place);
-    files.insert(files.end(), its.begin(), its.end());
-  }
-  return files;
-}
-
-std::vector<fs::path> unproved_files_of(const fs::path& run) {
-  std::set<fs::path> others;
-  const std::vector<fs::path> proved = store_files_of(run);
+RunStoreFiles store_files_of(const fs::path& run) {
+  RunStoreFiles files;
   for (const StorePlace& place : places_of(run))
-    for (const fs::path& file : place.paths())
-      if (std::error_code error; fs::exists(fs::symlink_status(file, error)) &&
-                                 std::ranges::find(proved, file) == proved.end())
-        others.insert(file);
-  return {others.begin(), others.end()};
+    std::ranges::copy(files_proved_of(place), std::back_inserter(files.own));
+  for (const fs::path& file : named_files_of(run))
+    if (is_there(file) && std::ranges::find(files.own, file) == files.own.end())
+      files.unproved.push_back(file);
+  return files;
 }
 
 void remove_store_files(const std::vector<fs::path>& files) {

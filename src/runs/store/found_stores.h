@@ -22,6 +22,10 @@ struct FoundStore {
   bool is_in_use = false;       ///< by a process now
 };
 
+/** The room that a file takes on its drive, not its length; 0 where there is none. A link counts
+ * itself. */
+int64_t bytes_on_disk(const std::filesystem::path& file);
+
 /** All *.states files in the directories, by path. `runs` are directories of runs; those that
  * cannot be read own nothing. A directory that is not there has none. */
 std::vector<FoundStore> find_stores(const Directories& directories,
@@ -30,13 +34,13 @@ std::vector<FoundStore> find_stores(const Directories& directories,
 /** The directories in which stores of these runs lie. */
 Directories store_directories_of(const std::vector<std::filesystem::path>& runs);
 
-/** The files of a run's stores that are still there and prove to be of those stores, whatever other
- * files its records name. */
-std::vector<std::filesystem::path> store_files_of(const std::filesystem::path& run);
-
-/** Other files that the run's records name as its stores' and that are there: made by an older
- * Ferry, damaged, or somebody else's. They stay. */
-std::vector<std::filesystem::path> unproved_files_of(const std::filesystem::path& run);
+/** The files that the records of a run name as its stores', and that are there. */
+struct RunStoreFiles {
+  std::vector<std::filesystem::path> own;  ///< they prove to be of those stores
+  /** Made by an older Ferry, damaged, or somebody else's. They stay. */
+  std::vector<std::filesystem::path> unproved;
+};
+RunStoreFiles store_files_of(const std::filesystem::path& run);
 
 /** Throws Error(usage), and removes none, where a process uses one of them; Error(machine) where
  * the system refuses. */

@@ -1,24 +1,14 @@
 #include "src/service/runs/delete_run.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "src/base/error.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/store/found_stores.h"
 
 namespace ferry::service {
-namespace {
 
 namespace fs = std::filesystem;
-
-int64_t bytes_on_disk(const fs::path& file) {
-  constexpr int64_t kBlock_bytes = 512;
-  struct stat found {};
-  return ::lstat(file.c_str(), &found) == 0 ? found.st_blocks * kBlock_bytes : 0;
-}
-
-}  // namespace
 
 RunRemains remains_of(const fs::path& run) {
   if (runs::has_trainer(run))
@@ -31,14 +21,14 @@ RunRemains remains_of(const fs::path& run) {
     throw Error(Fault::usage, "runs.delete", fmt::format("'{}' is a link to a run", named.string()),
                 fmt::format("name the run itself: ferry runs delete '{}'",
                             fs::weakly_canonical(named, error).string()));
-  RunRemains remains{.run = run,
-                     .store_files = runs::store_files_of(run),
-                     .unproved_files = runs::unproved_files_of(run)};
+  auto [own, unproved] = runs::store_files_of(run);
+  RunRemains remains{
+      .run = run, .store_files = std::move(own), .unproved_files = std::move(unproved)};
   for (fs::recursive_directory_iterator it(run, error), end; !error && it != end;
        it.increment(error))
-    remains.run_bytes += bytes_on_disk(it->path());
+    remains.run_bytes += runs::bytes_on_disk(it->path());
   for (const fs::path& file : remains.store_files)
-    remains.store_bytes += bytes_on_disk(file);
+    remains.store_bytes += runs::bytes_on_disk(file);
   return remains;
 }
 

@@ -39,8 +39,8 @@ TEST_F(FoundStores, AreOfARunOrLeftOver) {
   EXPECT_EQ(stores[2].owner, "");
   EXPECT_FALSE(stores[2].is_in_use);
   EXPECT_THAT(store_directories_of(runs), ElementsAre(drive));
-  EXPECT_THAT(store_files_of(runs[0]), ElementsAre(drive / "kept.states"));
-  EXPECT_THAT(store_files_of(runs[1]), IsEmpty());
+  EXPECT_THAT(store_files_of(runs[0]).own, ElementsAre(drive / "kept.states"));
+  EXPECT_THAT(store_files_of(runs[1]).own, IsEmpty());
 }
 
 TEST_F(FoundStores, AreNotRemovedUnderARun) {
@@ -70,8 +70,8 @@ TEST_F(FoundStores, OnlyThoseGoThatProveToBeTheRuns) {
   for (const fs::path& file : {other.files[0].path, notes})
     gift.files.push_back({file, gift.files[0].drive});
   const fs::path run = make_run("gift", gift);
-  EXPECT_THAT(store_files_of(run), testing::ElementsAreArray(own));
-  EXPECT_THAT(unproved_files_of(run), ElementsAre(notes, other.files[0].path));
+  EXPECT_THAT(store_files_of(run).own, testing::ElementsAreArray(own));
+  EXPECT_THAT(store_files_of(run).unproved, ElementsAre(notes, other.files[0].path));
   // What a run leaves when it has no more checkpoints in the store.
   remove_left_stores(run, {gift}, /*own=*/"");
   EXPECT_FALSE(fs::exists(own[0]) || fs::exists(own[1]));
@@ -84,9 +84,9 @@ TEST_F(FoundStores, OfAnotherRunAreNotThoseOfARun) {
   const fs::path drive = make_directory("drive");
   const fs::path run = make_run("run", make_store({drive}, "run"));
   fs::remove(drive / "run.states");
-  EXPECT_THAT(store_files_of(run), IsEmpty());
+  EXPECT_THAT(store_files_of(run).own, IsEmpty());
   make_store({drive}, "run");
-  EXPECT_THAT(store_files_of(run), IsEmpty());
+  EXPECT_THAT(store_files_of(run).own, IsEmpty());
 }
 
 }  // namespace
