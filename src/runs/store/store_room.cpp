@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "offload/nvme/drive.h"
 #include "offload/nvme/open_disk.h"
@@ -60,13 +60,15 @@ void check_writable(const fs::path& directory) {
 }
 
 struct Drive {
+  dev_t device = 0;  ///< of its file system
+  fs::path directory;
   int64_t n_directories = 0;
   int64_t free_bytes = 0;
 };
 
-/** By the device of the file system. */
-std::map<dev_t, Drive> drives_of(const Directories& directories) {
-  std::map<dev_t, Drive> drives;
+/** In the order of the directories. */
+std::vector<Drive> drives_of(const Directories& directories) {
+  std::vector<Drive> drives;
   for (const fs::path& directory : directories) {
     struct stat found {};
     std::error_code error;
@@ -76,23 +78,13 @@ std::map<dev_t, Drive> drives_of(const Directories& directories) {
              fmt::format("cannot be looked at: {}",
                          error ? error.message() : std::generic_category().message(errno)),
              "connect and mount the drive, or name another directory");
-    Drive& drive = drives[found.st_dev];
-    ++drive.n_directories;
-    drive.free_bytes = static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX / 64));
+    auto drive = std::ranges::find(drives, found.st_dev, &Drive::device);
+    if (drive == drives.end())
+      drive = drives.insert(drive, {.device = found.st_dev, .directory = directory});
+    ++drive->n_directories;
+    drive->free_bytes = static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX / 64));
   }
   return drives;
-}
-
-/** The most that each file of a store may have. */
-int64_t file_bytes_max(const Directories& directories, bool keeps_margin, int64_t own_bytes) {
-  int64_t least = INT64_MAX / 64;
-  for (const auto& [device, drive] : drives_of(directories)) {
-    const int64_t margin =
-        keeps_margin ? std::max(kMargin_bytes, drive.free_bytes / kMargin_parts) : 0;
-    least = std::min(
-        least, std::max<int64_t>(0, drive.free_bytes - margin) / drive.n_directories + own_bytes);
-  }
-  return least;
 }
 
 std::string formula_of(const StoreNeed& need) {
@@ -144,9 +136,14 @@ DirectoryLocks lock_store_directories(const Directories& directories) {
 }
 
 int64_t store_budget_bytes(const NvmeSettings& settings, int64_t own_bytes_each) {
-  const auto n = std::ssize(settings.directories);
-  const int64_t each = file_bytes_max(settings.directories, !settings.memory_bytes, own_bytes_each);
-  const int64_t there = each / kStripe_bytes * kStripe_bytes * n;
+  int64_t each = INT64_MAX / 64;
+  for (const Drive& drive : drives_of(settings.directories)) {
+    const int64_t margin =
+        settings.memory_bytes ? 0 : std::max(kMargin_bytes, drive.free_bytes / kMargin_parts);
+    const int64_t usable = std::max<int64_t>(0, drive.free_bytes - margin);
+    each = std::min(each, usable / drive.n_directories + own_bytes_each);
+  }
+  const int64_t there = each / kStripe_bytes * kStripe_bytes * std::ssize(settings.directories);
   return std::min(settings.memory_bytes.value_or(INT64_MAX), there);
 }
 
@@ -159,20 +156,16 @@ void check_store_room(const NvmeSettings& settings, const StoreNeed& need) {
                 "raise nvme_memory, or " + advice_on(need));
   const int64_t each =
       Stripes{static_cast<int>(settings.directories.size())}.file_bytes(need.n_bytes);
-  const std::map<dev_t, Drive> drives = drives_of(settings.directories);
-  for (const fs::path& directory : settings.directories) {
-    struct stat found {};
-    if (::stat(directory.c_str(), &found) != 0) continue;  // it was there a moment ago: open tells
-    const Drive& drive = drives.at(found.st_dev);
-    if (each * drive.n_directories <= drive.free_bytes) continue;
-    refuse(
-        Fault::does_not_fit, directory,
-        fmt::format("has {} free, and the run needs {} there: {}{}", format_bytes(drive.free_bytes),
-                    format_bytes(each * drive.n_directories), formula_of(need),
-                    settings.directories.size() > 1
-                        ? fmt::format(" in {} directories", settings.directories.size())
-                        : ""),
-        advice_on(need));
+  for (const Drive& drive : drives_of(settings.directories)) {
+    const int64_t n_bytes = each * drive.n_directories;
+    if (n_bytes <= drive.free_bytes) continue;
+    refuse(Fault::does_not_fit, drive.directory,
+           fmt::format("has {} free, and the run needs {} there: {}{}",
+                       format_bytes(drive.free_bytes), format_bytes(n_bytes), formula_of(need),
+                       settings.directories.size() > 1
+                           ? fmt::format(" in {} directories", settings.directories.size())
+                           : ""),
+           advice_on(need));
   }
 }
 
