@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/json/json_reader.h"
+#include "src/base/print.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
 
@@ -76,25 +77,22 @@ std::vector<StoredStates::Part> parts_in(const JsonReader& list,
   return parts;
 }
 
-template <class Names>
-size_t index_in(const JsonReader& json, std::string_view key, const Names& names) {
-  const std::string text = json.text(key);
-  const auto found = std::ranges::find(names, text);
-  if (found == std::end(names)) json.at(key).refuse(fmt::format("{}", fmt::join(names, " or ")));
-  return static_cast<size_t>(found - std::begin(names));
+/** The place in `all` of what the text names. */
+size_t index_in(const JsonReader& json, std::string_view key, const auto& all, auto&& name) {
+  std::vector<std::string_view> names;
+  std::ranges::transform(all, std::back_inserter(names), name);
+  const auto found = std::ranges::find(names, json.text(key));
+  if (found == names.end()) json.at(key).refuse(fmt::format("{}", fmt::join(names, " or ")));
+  return static_cast<size_t>(found - names.begin());
 }
 
 StoredStates stored_states_in(const JsonReader& json) {
   constexpr int64_t kBlocks_max = 100'000;
-  std::vector<std::string_view> computes;
-  for (const DType type : kComputes)
-    computes.push_back(name_of(type));
   StoredStates states;
-  states.compute = kComputes[index_in(json, "dtype", computes)];
-  std::vector<std::string_view> optims;
-  for (const simd::OptimSpec& spec : simd::kOptims)
-    optims.push_back(spec.stored_name);
-  states.optim = static_cast<simd::Optim>(index_in(json, "states", optims));
+  states.compute =
+      kComputes[index_in(json, "dtype", kComputes, [](DType type) { return name_of(type); })];
+  states.optim = static_cast<simd::Optim>(
+      index_in(json, "states", simd::kOptims, &simd::OptimSpec::stored_name));
   states.split_master = json.flag("split_master");
   states.piece_elements = json.integer("piece_elements", 1, kMost);
   if (states.piece_elements % simd::kStateBlock != 0)
@@ -190,6 +188,30 @@ void PinnedStates::check() const {
                   ? damages.front().what
                   : fmt::format("{}; and {} more", damages.front().what, damages.size() - 1),
               "resume from another checkpoint, and check the drive");
+}
+
+std::optional<LastStep> last_step_of(const fs::path& run,
+                                     const std::vector<fs::path>& directories) {
+  auto record = pin_record_of(run);
+  if (!record) return std::nullopt;
+  try {
+    const PinnedStates states(*record, find_store(record->store, directories));
+    const Generation& generation = states.generation();
+    if (generation.number == 0 || generation.metadata.empty()) return std::nullopt;
+    if (!generation.damage.empty()) throw Error(Fault::data, "store.read", generation.damage);
+    JsonReader state =
+        JsonReader::parse(generation.metadata,
+                          {fmt::format("generation {} of {}", generation.number,
+                                       record->store.files.front().path.string()),
+                           "store.read", "resume from a checkpoint of the run: RUN/checkpoint-N"});
+    const int64_t step = state.integer("n_steps", 0, INT64_MAX);
+    if (step == 0) return std::nullopt;
+    record->generation = generation.number;
+    return LastStep{step, std::move(*record), std::move(state)};
+  } catch (const Error& error) {
+    log_line(fmt::format("the last step on the drive is not looked at: {}", error.what()));
+    return std::nullopt;
+  }
 }
 
 }  // namespace ferry::runs

@@ -1,7 +1,9 @@
 #pragma once
 // state/drive_states.json of a checkpoint whose states lie on a drive, wholly or in part: the
 // store, the pin that keeps the generation there, and what that holds. The trainer writes it;
-// `ferry train --resume`, `ferry export` and `ferry runs check` read it.
+// `ferry train --resume`, `ferry export` and `ferry runs check` read it. A run whose store has all
+// that it trains has such a record of its own: every step commits a generation, and the run can go
+// on from that where no checkpoint is as late.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include "offload/nvme/open_disk.h"
 #include "offload/store/generation_reader.h"
 #include "offload/store/stored_states.h"
+#include "src/base/json/json_reader.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/runs/store/store_place.h"
 
@@ -66,5 +69,17 @@ class PinnedStates {
   std::optional<StateStore> store_;
   std::optional<GenerationReader> reader_;
 };
+
+struct LastStep {
+  int64_t step = 0;  ///< steps taken
+  PinRecord record;
+  JsonReader state;  ///< the generation's text: as a checkpoint's run_state.json
+};
+
+/** The last step that the run's store has committed; nothing where it holds none, or not all of the
+ * run. The store's files lie as find_store() says. Where they cannot be read, says so in the log,
+ * and gives nothing. */
+std::optional<LastStep> last_step_of(const std::filesystem::path& run,
+                                     const std::vector<std::filesystem::path>& directories);
 
 }  // namespace ferry::runs

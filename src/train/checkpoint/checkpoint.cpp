@@ -12,7 +12,6 @@
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/request/nvme.h"
-#include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/prepare/run_state.h"

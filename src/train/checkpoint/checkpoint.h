@@ -25,7 +25,7 @@
 #include "src/files/write/write_behind.h"
 #include "src/request/disk.h"
 #include "src/runs/directory/checkpoints.h"
-#include "src/runs/store/last_step.h"
+#include "src/runs/store/pin_record.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {

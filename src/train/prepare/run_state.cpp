@@ -13,7 +13,6 @@
 #include "src/engine/state/state_files.h"
 #include "src/files/mapped_file.h"
 #include "src/request/run_plan.h"
-#include "src/runs/store/pin_record.h"
 
 namespace ferry {
 namespace {

@@ -10,7 +10,7 @@
 #include "src/base/json/json_reader.h"
 #include "src/engine/session.h"
 #include "src/runs/directory/checkpoints.h"
-#include "src/runs/store/last_step.h"
+#include "src/runs/store/pin_record.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {

@@ -9,7 +9,7 @@
 #include "src/engine/session.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
-#include "src/runs/store/last_step.h"
+#include "src/runs/store/pin_record.h"
 #include "src/runs/store/store_files.h"
 
 namespace ferry {

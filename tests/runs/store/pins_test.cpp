@@ -10,7 +10,7 @@
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/runs/directory/checkpoints.h"
-#include "src/runs/store/last_step.h"
+#include "src/runs/store/pin_record.h"
 #include "src/runs/store/pins.h"
 #include "tests/runs/store/store_fixture.h"
 
