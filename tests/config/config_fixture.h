@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,21 @@ inline CommandLine parse(const std::string& verb,
   return parse_command_line(verb, arguments, environment);
 }
 
+/** The words of a command line; one that is empty or has blanks stands between single quotes. */
+inline std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> std::quoted(word, '\'');)
+    words.push_back(word);
+  return words;
+}
+
+/** "train --seed 1" */
+inline CommandLine parse(const std::string& line) {
+  const std::vector<std::string> words = words_of(line);
+  return parse(words.front(), {words.begin() + 1, words.end()});
+}
+
 /** The message of the Error(usage) that `action` throws; empty (and a failure) when it throws none.
  */
 template <typename Action>
@@ -55,6 +72,16 @@ std::string usage_error(Action action, Fault fault = Fault::usage) {
   }
   ADD_FAILURE() << "no error was thrown";
   return {};
+}
+
+/** The message that refuses a command line. */
+inline std::string refusal(const std::string& line) {
+  return usage_error([&] { parse(line); });
+}
+inline std::string refusal(const std::string& verb,
+                           const std::vector<std::string>& arguments,
+                           const Environment& environment = {}) {
+  return usage_error([&] { parse(verb, arguments, environment); });
 }
 
 inline bool contains(std::string_view text, std::string_view part) {

@@ -70,7 +70,6 @@ std::string bad_value(const Option& option) {
     case Type::path:
       return {};
     case Type::boolean:
-      return "maybe";
     case Type::choice:
       return "nonsense";
     case Type::integer:
@@ -177,9 +176,7 @@ TEST_P(EveryOption, RefusesABadValueNamingKeyValueExpectationAndOrigin) {
   if (text.empty()) {  // takes any text; TOML can still hold what is none
     TemporaryDirectory directory;
     auto file = directory.write("c.toml", key + " = [1, 2]\n");
-    std::string message = usage_error([&] {
-      parse(verb_for(option), {"--config", file.string()});
-    });
+    std::string message = refusal(verb_for(option), {"--config", file.string()});
     EXPECT_CONTAINS(message, key);
     EXPECT_CONTAINS(message, file.string() + ":1");
     return;
@@ -193,8 +190,7 @@ TEST_P(EveryOption, RefusesABadValueNamingKeyValueExpectationAndOrigin) {
   };
   const std::string wheres[] = {file.string() + ":1", "--" + key, upper(key)};
   for (size_t i = 0; i < 3; ++i) {
-    std::string message =
-        usage_error([&] { parse(verb_for(option), cases[i].first, cases[i].second); });
+    std::string message = refusal(verb_for(option), cases[i].first, cases[i].second);
     EXPECT_CONTAINS(message, key);
     EXPECT_CONTAINS(message, text);
     EXPECT_CONTAINS(message, wheres[i]);
@@ -250,7 +246,7 @@ TEST_P(EveryOption, OtherNamesOfChoicesMeanThem) {
     EXPECT_EQ(std::ranges::find(option.choices, typed), option.choices.end()) << typed;
     const std::string word = "--" + dashed(key) + "=" + dashed(std::string(typed));
     if (choice.empty()) {
-      EXPECT_CONTAINS(usage_error([&] { parse(verb_for(option), {word}); }), said);
+      EXPECT_CONTAINS(refusal(verb_for(option), {word}), said);
       continue;
     }
     EXPECT_NE(std::ranges::find(option.choices, choice), option.choices.end()) << typed;
@@ -491,77 +487,29 @@ TEST(OptionsPage, GivesEachOptionOneLineOfSixCells) {
 
 /** Options that a resumed run may change, and those that it may not. */
 TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
-  const std::set<std::string_view> bits = {"model_name_or_path",
-                                           "config_name",
-                                           "tokenizer_name",
-                                           "task",
-                                           "problem_type",
-                                           "dataset",
-                                           "eval_fraction",
-                                           "dataset_format",
-                                           "dataset_encoding",
-                                           "dataset_header",
-                                           "dataset_delimiter",
-                                           "dataset_quoting",
-                                           "text_column",
-                                           "text_pair_column",
-                                           "label_column",
-                                           "label_names",
-                                           "dataset_shares",
-                                           "long_prompts",
-                                           "max_train_samples",
-                                           "max_length",
-                                           "doc_stride",
-                                           "packing",
-                                           "train_batch_size",
-                                           "per_device_train_batch_size",
-                                           "token_sizes",
-                                           "gradient_accumulation_steps",
-                                           "optim",
-                                           "master",
-                                           "freeze",
-                                           "dtype",
-                                           "seed",
-                                           "data_seed",
-                                           "deterministic",
-                                           "device",
-                                           "intra_op_threads"};
-  const std::set<std::string_view> training = {"num_train_epochs",
-                                               "max_steps",
-                                               "max_time",
-                                               "learning_rate",
-                                               "lr_scheduler_type",
-                                               "min_lr_rate",
-                                               "lr_num_cycles",
-                                               "lr_power",
-                                               "lr_gamma",
-                                               "lr_decay_steps",
-                                               "warmup_steps",
-                                               "weight_decay",
-                                               "adam_beta1",
-                                               "adam_beta2",
-                                               "adam_epsilon",
-                                               "momentum",
-                                               "nesterov",
-                                               "max_grad_norm",
-                                               "param_groups",
-                                               "layerwise_lr_decay",
-                                               "hidden_dropout",
-                                               "attention_dropout",
-                                               "label_smoothing_factor",
-                                               "class_weights",
-                                               "load_best_model_at_end",
-                                               "metric_for_best_model",
-                                               "greater_is_better",
-                                               "early_stopping_patience",
-                                               "early_stopping_threshold",
-                                               "max_answer_length"};
+  const std::vector<std::string> bits = words_of(
+      "model_name_or_path config_name tokenizer_name task problem_type dataset eval_fraction "
+      "dataset_format dataset_encoding dataset_header dataset_delimiter dataset_quoting "
+      "text_column text_pair_column label_column label_names dataset_shares long_prompts "
+      "max_train_samples max_length doc_stride packing train_batch_size "
+      "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master "
+      "freeze dtype seed data_seed deterministic device intra_op_threads");
+  const std::vector<std::string> training = words_of(
+      "num_train_epochs max_steps max_time learning_rate lr_scheduler_type min_lr_rate "
+      "lr_num_cycles lr_power lr_gamma lr_decay_steps warmup_steps weight_decay adam_beta1 "
+      "adam_beta2 adam_epsilon momentum nesterov max_grad_norm param_groups "
+      "layerwise_lr_decay hidden_dropout attention_dropout label_smoothing_factor "
+      "class_weights load_best_model_at_end metric_for_best_model greater_is_better "
+      "early_stopping_patience early_stopping_threshold max_answer_length");
   const std::string help = help_text(*find_verb("train"), 120),
                     eval = help_text(*find_verb("eval"));
   for (const Option& option : option_table()) {
-    const Effect expected = bits.contains(option.key)       ? Effect::fixes_bits
-                            : training.contains(option.key) ? Effect::changes_training
-                                                            : Effect::free;
+    const auto is_in = [&](const auto& all) {
+      return std::ranges::find(all, option.key) != all.end();
+    };
+    const Effect expected = is_in(bits)       ? Effect::fixes_bits
+                            : is_in(training) ? Effect::changes_training
+                                              : Effect::free;
     EXPECT_EQ(option.effect, expected) << option.key << " is " << name_of(option.effect);
   }
   EXPECT_CONTAINS(help, "[fixes the bits]");
@@ -599,7 +547,7 @@ TEST(OptionTable, NobodyHasThatManyThreads) {
     const std::string flag = std::string("--") + key;
     EXPECT_EQ(parse("train", {flag, "1024"}).config.integer(key), 1024);
     for (const char* absurd : {"1025", "4096", "100000"})
-      EXPECT_CONTAINS(usage_error([&] { parse("train", {flag, absurd}); }), "at most 1024");
+      EXPECT_CONTAINS(refusal("train", {flag, absurd}), "at most 1024");
   }
 }
 
