@@ -3,35 +3,25 @@
 #include <fcntl.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
 
-using config::TemporaryDirectory;
-
-class BenchDisk : public testing::Test {
+class BenchDisk : public FerryTest {
  protected:
   void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
-    const std::string probe = (home_.path() / "probe").string();
-    const int fd = ::open(probe.c_str(), O_RDWR | O_CREAT | O_DIRECT, 0600);
-    std::filesystem::remove(probe);
+    FerryTest::SetUp();
+    const int fd = ::open(path("probe").c_str(), O_RDWR | O_CREAT | O_DIRECT, 0600);
+    std::filesystem::remove(path("probe"));
     if (fd < 0) GTEST_SKIP() << "the temporary directory takes no direct transfers (O_DIRECT)";
     ::close(fd);
   }
-  Outcome run(std::vector<std::string> words, const char* path = "/no/programs") const {
-    std::vector<std::string> all = {"bench", "disk", "--file-bytes", "32MiB", "--seconds", "0.1"};
-    all.insert(all.end(), words.begin(), words.end());
-    return run_ferry({.arguments = std::move(all),
-                      .environment = {{"PATH", path}, {"FERRY_TRAINER", "/no/trainer"}},
-                      .directory = home_.path().string()});
+  Outcome bench(const std::string& more, const char* programs = "/no/programs") const {
+    return run("bench disk --file-bytes 32MiB --seconds 0.1 " + more,
+               {{"PATH", programs}, {"FERRY_TRAINER", "/no/trainer"}});
   }
-  TemporaryDirectory home_;
 };
 
 void expect_rates(const nlohmann::json& rates, size_t n_turns) {
@@ -41,8 +31,7 @@ void expect_rates(const nlohmann::json& rates, size_t n_turns) {
 }
 
 TEST_F(BenchDisk, GivesEachPatternAndLeavesNothing) {
-  const Outcome outcome =
-      run({"--json", "--request-bytes", "64KiB", "--depth", "4", "--turns", "2"});
+  const Outcome outcome = bench("--json --request-bytes 64KiB --depth 4 --turns 2");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto out = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(out["request_bytes"], 64 << 10);
@@ -56,11 +45,11 @@ TEST_F(BenchDisk, GivesEachPatternAndLeavesNothing) {
     expect_rates(row["turns_bytes_per_s"], 2);
     EXPECT_FALSE(row.contains("share_of_fio"));
   }
-  EXPECT_TRUE(std::filesystem::is_empty(home_.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
 TEST_F(BenchDisk, ComparesWithFio) {
-  const Outcome outcome = run({"--json", "--turns", "1"}, "/usr/local/bin:/usr/bin:/bin");
+  const Outcome outcome = bench("--json --turns 1", "/usr/local/bin:/usr/bin:/bin");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto out = nlohmann::json::parse(outcome.out);
   if (out["why_no_fio"] != "") GTEST_SKIP() << out["why_no_fio"];
@@ -73,9 +62,9 @@ TEST_F(BenchDisk, ComparesWithFio) {
 }
 
 TEST_F(BenchDisk, SharesTheBytesOfSeveralDirectories) {
-  std::filesystem::create_directory(home_.path() / "a");
-  std::filesystem::create_directory(home_.path() / "b");
-  const Outcome outcome = run({"--directory", "a", "--directory", "b"});
+  std::filesystem::create_directory(path("a"));
+  std::filesystem::create_directory(path("b"));
+  const Outcome outcome = bench("--directory a --directory b");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "fio has no stripes");
   for (const char* const text : {"/a, /", "/b\n1.0 MiB in a request, 16 under way", "mixed"})
@@ -83,22 +72,21 @@ TEST_F(BenchDisk, SharesTheBytesOfSeveralDirectories) {
 }
 
 TEST_F(BenchDisk, RefusesWhatCannotBe) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--depth", "0"}, "--depth 0, expected a whole number from 1 to 256"},
-      {{"--request-bytes", "1000"}, "expected a multiple of 4 KiB up to 64.0 MiB"},
-      {{"--file-bytes", "x"}, "--file-bytes x, expected a multiple of 4 KiB"},
-      {{"--request-bytes", "64MiB", "--depth", "256"}, "16.00 GiB would be under way at once"},
-      {{"--turns"}, "--turns needs a value"},
-      {{"all"}, "unexpected argument 'all' - see `ferry bench disk --help`"}};
-  for (const auto& [words, message] : cases) {
-    const Outcome outcome = run(words);
+  for (const auto& [words, message] :
+       {std::pair{"--depth 0", "--depth 0, expected a whole number from 1 to 256"},
+        {"--request-bytes 1000", "expected a multiple of 4 KiB up to 64.0 MiB"},
+        {"--file-bytes x", "--file-bytes x, expected a multiple of 4 KiB"},
+        {"--request-bytes 64MiB --depth 256", "16.00 GiB would be under way at once"},
+        {"--turns", "--turns needs a value"},
+        {"all", "unexpected argument 'all' - see `ferry bench disk --help`"}}) {
+    const Outcome outcome = bench(words);
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_CONTAINS(outcome.err, message);
   }
-  const Outcome missing = run({"--directory", "/no/such/directory"});
+  const Outcome missing = bench("--directory /no/such/directory");
   EXPECT_EQ(missing.exit_code, 5);
   EXPECT_CONTAINS(missing.err, "no file can be made in '/no/such/directory'");
-  EXPECT_CONTAINS(run({"--help"}).out, "usage: ferry bench disk");
+  EXPECT_CONTAINS(bench("--help").out, "usage: ferry bench disk");
 }
 
 }  // namespace

@@ -10,98 +10,71 @@
 #include <set>
 #include <sstream>
 
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
 
-using config::TemporaryDirectory;
-
-class Ferry : public testing::Test {
+/** With a model and data that are enough for a plan. */
+class Ferry : public FerryTest {
  protected:
   void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
-    model_ = directory_.write("model/config.json", kTinyBert).parent_path().string();
-    data_ = directory_.write("train.tsv", "text\tlabel\nyes\t1\n").string();
-    trainer_ = directory_.write("trainer", "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 6\n").string();
-    chmod(trainer_.c_str(), 0755);
-  }
-  Outcome run(const std::vector<std::string>& arguments,
-              std::vector<std::pair<std::string, std::string>> environment = {}) const {
-    environment.emplace_back("XDG_CONFIG_HOME", directory_.path().string());
-    environment.emplace_back("XDG_DATA_HOME", directory_.path().string());
-    return run_ferry({arguments, environment});
+    FerryTest::SetUp();
+    directory_.write("model/config.json", kTinyBert);
+    directory_.write("train.tsv", "text\tlabel\nyes\t1\n");
+    directory_.write("trainer", "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 6\n");
+    chmod(path("trainer").c_str(), 0755);
   }
   /** The model gets weights and words, the data a second label: enough for who looks without
    * training. */
   void make_whole() {
     directory_.write("model/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nyes\nno\n");
     directory_.write("model/model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
-    data_ = directory_.write("train.tsv", "text\tlabel\nyes\tgood\nno\tbad\n").string();
+    directory_.write("train.tsv", "text\tlabel\nyes\tgood\nno\tbad\n");
   }
   static std::string text_of(const std::filesystem::path& file) {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
-  Outcome with_trainer(const std::vector<std::string>& arguments) const {
-    return run(arguments, {{"FERRY_TRAINER", trainer_}});
+  Outcome with_trainer(const std::string& line) const {
+    return run(line, {{"FERRY_TRAINER", path("trainer")}});
   }
-
-  static constexpr const char* kTinyBert =
-      R"({"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 100,
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
-    "max_position_embeddings": 64, "type_vocab_size": 2, "hidden_act": "gelu"})";
-  TemporaryDirectory directory_;
-  std::string model_, data_, trainer_;
 };
 
 TEST_F(Ferry, PreviewShowsTheTextsAsTheModelSeesThem) {
   make_whole();
-  const std::vector<std::string> words = {"preview", "--model", model_, "--dataset", data_};
-  const Outcome text = run(words);
+  const std::string line = "preview --model model --dataset train.tsv ";
+  const Outcome text = run(line);
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_NE(text.out.find("[CLS] yes [SEP]"), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("{good} is learnt"), std::string::npos) << text.out;
+  EXPECT_CONTAINS(text.out, "[CLS] yes [SEP]");
+  EXPECT_CONTAINS(text.out, "{good} is learnt");
   EXPECT_EQ(text.out.find('\x1b'), std::string::npos) << "a pipe has no colours";
-  std::vector<std::string> as_json = words;
-  as_json.insert(as_json.end(), {"1", "--json"});
-  const Outcome json = run(as_json);
-  ASSERT_EQ(json.exit_code, 0) << json.err;
-  const auto preview = nlohmann::json::parse(json.out);
+  const auto preview = json_of(line + "1");
   ASSERT_EQ(preview["samples"].size(), 1u);
   EXPECT_EQ(preview["samples"][0]["answer"], "good");
   EXPECT_EQ(preview["samples"][0]["tokens"][1]["end"], 3);
   EXPECT_EQ(preview["n_sequences"], 2);
   EXPECT_EQ(preview["first_batch"]["rows"].size(), 2u);
-  std::vector<std::string> wrong = words;
-  wrong.push_back("many");
-  EXPECT_EQ(run(wrong).exit_code, 2);
-  wrong.back() = "--text-column=sentence";
-  const Outcome missing = run(wrong);
-  EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_NE(missing.err.find("text, label"), std::string::npos)
-      << "what the file has: " << missing.err;
+  expect_refused(line + "many", 2, "many");
+  expect_refused(line + "--text-column=sentence", 2, "text, label");  // what the file has
 }
 
 TEST_F(Ferry, HelpNamesEveryVerb) {
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--help"}, {"-h"}, {"help"}}) {
-    Outcome outcome = run(words);
+  for (const char* line : {"--help", "-h", "help"}) {
+    Outcome outcome = run(line);
     EXPECT_EQ(outcome.exit_code, 0);
     for (const char* verb : {"train", "eval", "predict", "export", "plan", "preview", "presets",
                              "doctor", "bench", "completion", "help"})
       EXPECT_CONTAINS(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
   }
-  EXPECT_TRUE(run({"--version"}).out.starts_with("ferry "));
+  EXPECT_TRUE(run("--version").out.starts_with("ferry "));
 }
 
 TEST_F(Ferry, EveryVerbHasHelpInBothForms) {
   for (const char* verb : {"train", "eval", "predict", "export", "plan", "preview", "presets",
                            "doctor", "bench", "completion"}) {
-    Outcome first = run({"help", verb}), second = run({verb, "--help"});
+    Outcome first = run(std::string("help ") + verb), second = run(std::string(verb) + " --help");
     EXPECT_EQ(first.exit_code, 0) << verb;
     EXPECT_EQ(first.out, second.out);
     EXPECT_TRUE(first.out.starts_with(std::string("ferry ") + verb + " - ")) << first.out;
@@ -110,90 +83,80 @@ TEST_F(Ferry, EveryVerbHasHelpInBothForms) {
 }
 
 TEST_F(Ferry, WrongUseIsTwoAndNamesTheNearest) {
-  struct Case {
-    std::vector<std::string> words;
-    std::string message;
+  const std::string whole = "train --model model --dataset train.tsv ";
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "usage: ferry VERB"},
+      {"trian", "did you mean 'train'?"},
+      {"help trian", "did you mean 'train'?"},
+      {"train", "needs --model"},
+      {"train --model model", "needs --dataset"},
+      {whole + "--lerning-rate 1", "did you mean '--learning-rate'?"},
+      {whole + "lr=abc", "lr = abc (lr=abc), expected a number"},
+      {whole + "--lr -1", "at least 0"},
+      {"train --preset minilm-clasify", "did you mean 'minilm-classify'?"},
+      {"train --config /no/such.toml", "no such file"},
+      {"export --model model", "needs --output"},
+      {"export --model model --output train.tsv", "is there already"},
+      {"predict --model model --dataset train.tsv 'a text'", "both --dataset and texts"},
+      {"predict --model model --dataset ''", "dataset is empty"},
+      {"train --model '' --dataset train.tsv", "model_name_or_path is empty (--model)"},
+      {whole + "--output ''", "output_dir is empty"},
+      {"presets", "usage: ferry presets ls"},
+      {"presets show nothing-like-it", "no preset"},
+      {"doctor --fast", "unexpected argument '--fast'"},
+      {"doctor --seconds soon", "--seconds soon, expected a number"},
+      {"bench", "usage: ferry bench PART"},
+      {"bench gem", "did you mean 'gemm'?"},
+      {"bench gemm dram", "unexpected argument 'dram'"},
+      {"bench gemm --seconds", "--seconds needs a value"},
+      {"bench all --output train.tsv", "is there already"},
+      {"bench gemm --output x.json", "goes with `ferry bench card` and"},
+      {"plan --model model --max-length 65", "at most 64"},
+      {"plan --model model --max-length 2", "expected an integer of at least 3"},
   };
-  const Case cases[] = {
-      {{}, "usage: ferry VERB"},
-      {{"trian"}, "did you mean 'train'?"},
-      {{"help", "trian"}, "did you mean 'train'?"},
-      {{"train"}, "needs --model"},
-      {{"train", "--model", model_}, "needs --dataset"},
-      {{"train", "--model", model_, "--dataset", data_, "--lerning-rate", "1"},
-       "did you mean '--learning-rate'?"},
-      {{"train", "--model", model_, "--dataset", data_, "lr=abc"},
-       "lr = abc (lr=abc), expected a number"},
-      {{"train", "--model", model_, "--dataset", data_, "--lr", "-1"}, "at least 0"},
-      {{"train", "--preset", "minilm-clasify"}, "did you mean 'minilm-classify'?"},
-      {{"train", "--config", "/no/such.toml"}, "no such file"},
-      {{"export", "--model", model_}, "needs --output"},
-      {{"export", "--model", model_, "--output", data_}, "is there already"},
-      {{"predict", "--model", model_, "--dataset", data_, "a text"}, "both --dataset and texts"},
-      {{"predict", "--model", model_, "--dataset", ""}, "dataset is empty"},
-      {{"train", "--model", "", "--dataset", data_}, "model_name_or_path is empty (--model)"},
-      {{"train", "--model", model_, "--dataset", data_, "--output", ""}, "output_dir is empty"},
-      {{"presets"}, "usage: ferry presets ls"},
-      {{"presets", "show", "nothing-like-it"}, "no preset"},
-      {{"doctor", "--fast"}, "unexpected argument '--fast'"},
-      {{"doctor", "--seconds", "soon"}, "--seconds soon, expected a number"},
-      {{"bench"}, "usage: ferry bench PART"},
-      {{"bench", "gem"}, "did you mean 'gemm'?"},
-      {{"bench", "gemm", "dram"}, "unexpected argument 'dram'"},
-      {{"bench", "gemm", "--seconds"}, "--seconds needs a value"},
-      {{"bench", "all", "--output", data_}, "is there already"},
-      {{"bench", "gemm", "--output", "x.json"}, "goes with `ferry bench card` and"},
-      {{"plan", "--model", model_, "--max-length", "65"}, "at most 64"},
-      {{"plan", "--model", model_, "--max-length", "2"}, "expected an integer of at least 3"},
-  };
-  for (const Case& each : cases) {
-    Outcome outcome = with_trainer(each.words);
-    EXPECT_EQ(outcome.exit_code, 2) << each.message << outcome.err;
-    EXPECT_CONTAINS(outcome.err, each.message);
+  for (const auto& [line, message] : cases) {
+    Outcome outcome = with_trainer(line);
+    EXPECT_EQ(outcome.exit_code, 2) << message << outcome.err;
+    EXPECT_CONTAINS(outcome.err, message);
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
   }
 }
 
 TEST_F(Ferry, MissingModelOrDataIsFour) {
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"train", "--model", "/no/model", "--dataset", data_},
-        {"train", "--model", model_, "--dataset", "/no/data"},
-        {"train", "--model", model_, "--dataset", data_, "--eval-dataset", "/no/data"},
-        {"eval", "--model", model_, "--dataset", "/no/data"},
-        {"predict", "--model", "/no/model", "text"},
-        {"export", "--model", "/no/model", "--output", "x"},
-        {"plan", "--model", "/no/model"},
-        {"plan", "--model", model_, "--dataset", "/no/data"},
-        {"plan", "--model", model_, "--dataset", data_, "--eval-dataset", "/no/data"}}) {
-    Outcome outcome = with_trainer(words);
-    EXPECT_EQ(outcome.exit_code, 4) << words[0] << outcome.err;
+  for (const char* line :
+       {"train --model /no/model --dataset train.tsv", "train --model model --dataset /no/data",
+        "train --model model --dataset train.tsv --eval-dataset /no/data",
+        "eval --model model --dataset /no/data", "predict --model /no/model text",
+        "export --model /no/model --output x", "plan --model /no/model",
+        "plan --model model --dataset /no/data",
+        "plan --model model --dataset train.tsv --eval-dataset /no/data"}) {
+    Outcome outcome = with_trainer(line);
+    EXPECT_EQ(outcome.exit_code, 4) << line << outcome.err;
     EXPECT_CONTAINS(outcome.err, "/no/");
   }
   directory_.write("broken/config.json", "{\"model_type\": \"bert\", ");
-  EXPECT_EQ(run({"plan", "--model", (directory_.path() / "broken").string()}).exit_code, 4);
+  EXPECT_EQ(run("plan --model broken").exit_code, 4);
 }
 
 TEST_F(Ferry, BecomesTheTrainerWithTheSameWords) {
-  const std::vector<std::string> words[] = {
-      {"train", "--model", model_, "--dataset", data_, "lr=3e-5", "--no-deterministic"},
-      {"eval", "--model", model_, "--dataset", data_, "--json"},
-      {"predict", "--model", model_, "a text", "--", "--json"},
-      {"export", "--model", model_, "--output", (directory_.path() / "new").string()},
-  };
-  for (const std::vector<std::string>& each : words) {
-    Outcome outcome = with_trainer(each);
+  const char* const lines[] = {"train --model model --dataset train.tsv lr=3e-5 --no-deterministic",
+                               "eval --model model --dataset train.tsv --json",
+                               "predict --model model 'a text' -- --json",
+                               "export --model model --output new"};
+  for (const char* line : lines) {
+    Outcome outcome = with_trainer(line);
     std::string expected;
-    for (const std::string& word : each)
+    for (const std::string& word : config::words_of(line))
       expected += word + "\n";
     EXPECT_EQ(outcome.out, expected);
     EXPECT_EQ(outcome.exit_code, 6) << "the trainer's own exit code";
   }
-  EXPECT_CONTAINS(with_trainer(words[0]).err, "using learning_rate = 3e-05 (from lr=3e-5)");
+  EXPECT_CONTAINS(with_trainer(lines[0]).err, "using learning_rate = 3e-05 (from lr=3e-5)");
 }
 
 TEST_F(Ferry, SaysWhenThereIsNoTrainer) {
   Outcome outcome =
-      run({"eval", "--model", model_, "--dataset", data_}, {{"FERRY_TRAINER", "/no/trainer"}});
+      run("eval --model model --dataset train.tsv", {{"FERRY_TRAINER", "/no/trainer"}});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_CONTAINS(outcome.err, "FERRY_TRAINER names no program: '/no/trainer'");
 
@@ -202,7 +165,7 @@ TEST_F(Ferry, SaysWhenThereIsNoTrainer) {
   std::filesystem::copy_file(ferry_binary(), copy);
   setenv("FERRY_BINARY_SAVED", ferry_binary().c_str(), 1);
   setenv("FERRY_BINARY", copy.c_str(), 1);
-  outcome = run({"eval", "--model", model_, "--dataset", data_});
+  outcome = run("eval --model model --dataset train.tsv");
   setenv("FERRY_BINARY", getenv("FERRY_BINARY_SAVED"), 1);
   EXPECT_EQ(outcome.exit_code, 5);
   EXPECT_CONTAINS(outcome.err, "ferry-trainer is not beside ferry");
@@ -210,17 +173,16 @@ TEST_F(Ferry, SaysWhenThereIsNoTrainer) {
 
 TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
   make_whole();
-  Outcome first = run({"train", "--preset", "minilm-classify", "--model", model_, "--dataset",
-                       data_, "--lr=3e-5", "--dry-run"},
-                      {{"FERRY_SEED", "7"}});
+  Outcome first =
+      run("train --preset minilm-classify --model model --dataset train.tsv --lr=3e-5 --dry-run",
+          {{"FERRY_SEED", "7"}});
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_CONTAINS(first.err, "nothing was written");
   EXPECT_CONTAINS(first.out, "# from FERRY_SEED");
   EXPECT_CONTAINS(first.out, "# from --lr");
   EXPECT_CONTAINS(first.out, "minilm-classify.toml:8");
-  std::string file = directory_.write("again.toml", first.out).string();
-  Outcome second = run({"train", "--config", file, "--dry-run", "--json"});
-  auto settings = nlohmann::json::parse(second.out);
+  directory_.write("again.toml", first.out);
+  const auto settings = json_of("train --config again.toml --dry-run");
   EXPECT_EQ(settings["seed"]["value"], 7);
   EXPECT_EQ(settings["learning_rate"]["value"], 3e-5);
   EXPECT_EQ(settings["gpu_memory"]["value"], "auto");
@@ -229,38 +191,24 @@ TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
 /** An error that would end a run before its first step ends the dry run too. */
 TEST_F(Ferry, DryRunFindsWhatIsMissing) {
   make_whole();
-  const auto dry = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"train", "--model", model_, "--dataset", data_, "--dry-run"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words);
-  };
-  EXPECT_EQ(dry({}).exit_code, 0) << dry({}).err;
-  struct Case {
-    std::vector<std::string> more;
-    int exit_code;
-    std::string message;
-  };
+  const std::string dry = "train --model model --dataset train.tsv --dry-run ";
+  EXPECT_EQ(run(dry).exit_code, 0) << run(dry).err;
   directory_.write("used/final/config.json", "{}");
   directory_.write("bare/config.json", kTinyBert);
-  const std::string used = (directory_.path() / "used").string(),
-                    bare = (directory_.path() / "bare").string();
-  for (const Case& each : {Case{{"--model", "/no/model"}, 4, "/no/model"},
-                           {{"--model", bare}, 4, "model.safetensors"},
-                           {{"--dataset", "/no/data.csv"}, 4, "/no/data.csv"},
-                           {{"--eval-dataset", "/no/dev.csv"}, 4, "/no/dev.csv"},
-                           {{"--label-column", "nope"}, 2, "label_column = nope"},
-                           {{"--output-dir", used}, 2, "already holds a trained model"}}) {
-    const Outcome outcome = dry(each.more);
-    EXPECT_EQ(outcome.exit_code, each.exit_code) << each.message << outcome.err;
-    EXPECT_CONTAINS(outcome.err, each.message);
-    EXPECT_CONTAINS(outcome.out, "learning_rate = ");  // what the settings are is said all the same
+  for (const auto& [more, exit_code, message] :
+       {std::tuple{"--model /no/model", 4, "/no/model"},
+        {"--model bare", 4, "model.safetensors"},
+        {"--dataset /no/data.csv", 4, "/no/data.csv"},
+        {"--eval-dataset /no/dev.csv", 4, "/no/dev.csv"},
+        {"--label-column nope", 2, "label_column = nope"},
+        {"--output-dir used", 2, "already holds a trained model"}}) {
+    expect_refused(dry + more, exit_code, message);
+    EXPECT_CONTAINS(run(dry + more).out, "learning_rate = ");  // settings are said all the same
   }
 }
 
 TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
-  Outcome outcome = run({"plan", "--model", model_, "--json", "--device", "cpu"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  auto plan = nlohmann::json::parse(outcome.out);
+  const auto plan = json_of("plan --model model --device cpu");
   int64_t sum = 0;
   for (const auto& row : plan["rows"])
     sum += row["bytes"].get<int64_t>();
@@ -274,7 +222,7 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
   EXPECT_GT(plan["n_parameters"].get<int64_t>(), 10000);
   EXPECT_TRUE(plan["fits"]);
 
-  Outcome text = run({"plan", "--model", model_, "--device", "cpu"}, {{"LC_ALL", "C"}});
+  Outcome text = run("plan --model model --device cpu");
   EXPECT_CONTAINS(text.out, "master");
   EXPECT_CONTAINS(text.out, "It fits.");
   EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
@@ -283,15 +231,8 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
 }
 
 TEST_F(Ferry, PlanSaysWhatIsPinnedAndWhatGoesThroughARing) {
-  const auto plan = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"plan",      "--model",    "bert-base-uncased", "--json",
-                                      "--machine", "2080ti-11g", "--placement",       "host"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = run(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out);
-  };
-  const nlohmann::json all = plan({}), limited = plan({"--pinned-memory", "64MiB"});
+  const std::string host = "plan --model bert-base-uncased --machine 2080ti-11g --placement host ";
+  const auto all = json_of(host), limited = json_of(host + "--pinned-memory 64MiB");
   EXPECT_TRUE(all["pinned"]["limit_bytes"].is_null());
   EXPECT_EQ(all["pinned"]["step_ring_bytes"], 0);
   EXPECT_EQ(all["rows"], limited["rows"]);
@@ -303,112 +244,90 @@ TEST_F(Ferry, PlanSaysWhatIsPinnedAndWhatGoesThroughARing) {
             all["pinned"]["pinned_bytes"].get<int64_t>());
   EXPECT_GT(limited["pinned"]["step_ring_bytes"], limited["pinned"]["unpinned_bytes"]);
   EXPECT_GE(limited["time"]["step_s"], all["time"]["step_s"]);
-  const Outcome text = run({"plan", "--model", "bert-base-uncased", "--machine", "2080ti-11g",
-                            "--placement", "host", "--pinned-memory", "64MiB"});
+  const Outcome text = run(host + "--pinned-memory 64MiB");
   EXPECT_CONTAINS(text.out, "of 64.0 MiB");
   EXPECT_CONTAINS(text.out, "through the ring");
-  const Outcome on_cpu = run({"plan", "--model", model_, "--json", "--device", "cpu"});
-  EXPECT_TRUE(nlohmann::json::parse(on_cpu.out)["pinned"].is_null());
+  EXPECT_TRUE(json_of("plan --model model --device cpu")["pinned"].is_null());
 }
 
 // The driver is the fake one, of a 2080 Ti.
 TEST_F(Ferry, PlanIsForTheGpuThatTrainingWouldUse) {
   const char* folder = std::getenv("FAKE_NVML_DIRECTORY");
-  const auto plan = [&](std::vector<std::string> more, const std::string& driver,
+  const auto plan = [&](const std::string& more, const std::string& driver,
                         std::optional<std::string> visible = {}) {
-    std::vector<std::pair<std::string, std::string>> environment = {
-        {"LD_LIBRARY_PATH", folder ? folder : ""}, {"FAKE_NVML", driver}};
+    Environment environment = {{"LD_LIBRARY_PATH", folder ? folder : ""}, {"FAKE_NVML", driver}};
     if (visible) environment.emplace_back("CUDA_VISIBLE_DEVICES", *visible);
-    more.insert(more.begin(), {"plan", "--model", model_, "--json"});
-    return run(more, environment);
+    return run("plan --model model --json " + more, environment);
   };
   const auto device = [](const Outcome& outcome) -> std::string {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out)["device"];
   };
-  const Outcome plain = plan({}, "ok");
+  const Outcome plain = plan("", "ok");
   if (plain.err.find("not planned for") != std::string::npos)
     GTEST_SKIP() << "this build has no code for the fake card: " << plain.err;
   EXPECT_EQ(device(plain), "NVIDIA GeForce RTX 2080 Ti");
-  EXPECT_EQ(device(plan({}, "ok", "0")), "NVIDIA GeForce RTX 2080 Ti");
+  EXPECT_EQ(device(plan("", "ok", "0")), "NVIDIA GeForce RTX 2080 Ti");
   for (const char* hidden : {"", "-1", "1", "x"})
-    EXPECT_EQ(device(plan({}, "ok", hidden)), "the CPU") << hidden;
+    EXPECT_EQ(device(plan("", "ok", hidden)), "the CPU") << hidden;
 
   // A GPU that training would not use is named, with the cure; asked for, it is an error.
   for (const char* driver : {"old", "maxwell"}) {
-    const Outcome refused = plan({}, driver);
+    const Outcome refused = plan("", driver);
     EXPECT_EQ(device(refused), "the CPU");
     EXPECT_CONTAINS(refused.err, "not planned for the NVIDIA GeForce RTX 2080 Ti");
-    const Outcome asked = plan({"--device", "cuda"}, driver);
+    const Outcome asked = plan("--device cuda", driver);
     EXPECT_EQ(asked.exit_code, 5) << asked.err;
     EXPECT_CONTAINS(asked.err, "--gpu-memory");
   }
-  EXPECT_CONTAINS(plan({}, "old").err, "580");
-  EXPECT_EQ(plan({"--device", "cuda"}, "ok", "").exit_code, 2);
+  EXPECT_CONTAINS(plan("", "old").err, "580");
+  EXPECT_EQ(plan("--device cuda", "ok", "").exit_code, 2);
 }
 
 // The plan for a machine that is not here: times, what binds, and a trace of two steps.
 TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
-  const std::string trace = (directory_.path() / "plan.trace").string();
-  const std::vector<std::string> words = {"plan", "--model", model_, "--machine", "3090-24g"};
-  auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), words.begin(), words.end());
-    return more;
-  };
-  const Outcome json = run(with({"--json", "--simulate", trace}));
-  ASSERT_EQ(json.exit_code, 0) << json.err;
-  const auto time = nlohmann::json::parse(json.out)["time"];
+  const std::string line = "plan --model model --machine 3090-24g ";
+  const auto time = json_of(line + "--simulate plan.trace")["time"];
   EXPECT_GT(time["step_s"], 0);
   EXPECT_GE(time["step_s"], time["compute_s"]);
   EXPECT_FALSE(time["assumptions"].empty());
-  std::ifstream in(trace);
+  std::ifstream in(path("plan.trace"));
   EXPECT_GT(nlohmann::json::parse(in)["traceEvents"].size(), 20u);
-  const Outcome text = run(with({}), {{"LC_ALL", "C"}});
+  const Outcome text = run(line);
   for (const char* part : {"binds", "samples/s", "1000 such steps", "published figures"})
     EXPECT_CONTAINS(text.out, part);
   // A card's file has no host: this machine's is taken. What nobody measured is said, not guessed.
-  const std::string card =
-      directory_
-          .write("card.json", R"({"version": 2, "name": "a card", "gpu": {"name": "a card",
-                                  "compute_capability": 86, "memory_bytes": 12884901888}})")
-          .string();
-  const Outcome unknown = run({"plan", "--model", model_, "--machine", card});
+  directory_.write("card.json", R"({"version": 2, "name": "a card", "gpu": {"name": "a card",
+                                    "compute_capability": 86, "memory_bytes": 12884901888}})");
+  const Outcome unknown = run("plan --model model --machine card.json");
   ASSERT_EQ(unknown.exit_code, 0) << unknown.err;
   EXPECT_CONTAINS(unknown.out, "in this machine");
   EXPECT_CONTAINS(unknown.out, "profile lacks rates of");
-  EXPECT_EQ(run({"plan", "--model", model_, "--machine", "3090"}).exit_code, 2);
+  EXPECT_EQ(run("plan --model model --machine 3090").exit_code, 2);
   for (const char* name : {"rtx2080ti", "RTX 2080 Ti", "NVIDIA GeForce RTX 2080 Ti", "2080-ti"})
-    EXPECT_CONTAINS(run({"plan", "--model", model_, "--machine", name}).err,
+    EXPECT_CONTAINS(run(fmt::format("plan --model model --machine '{}'", name)).err,
                     "did you mean '2080ti-11g'?");
 }
 
 TEST_F(Ferry, Bf16OnACardWithoutItIsRefusedWithWhatItCanDo) {
-  const auto dtype_on = [&](const char* machine, const char* dtype) {
-    return run({"plan", "--model", model_, "--machine", machine, "--dtype", dtype, "--json"});
-  };
-  const Outcome refused = dtype_on("2080ti-11g", "bf16");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_CONTAINS(refused.err, "bf16 needs compute capability 8.0, this GPU has 7.5");
-  EXPECT_CONTAINS(refused.err, "use dtype = fp16, or auto");
-  EXPECT_EQ(nlohmann::json::parse(dtype_on("3090-24g", "bf16").out)["dtype"], "bf16");
-  EXPECT_EQ(nlohmann::json::parse(dtype_on("2080ti-11g", "auto").out)["dtype"], "fp16");
+  const std::string turing = "plan --model model --machine 2080ti-11g --dtype ";
+  expect_refused(turing + "bf16", 2, "bf16 needs compute capability 8.0, this GPU has 7.5");
+  expect_refused(turing + "bf16", 2, "use dtype = fp16, or auto");
+  EXPECT_EQ(json_of("plan --model model --machine 3090-24g --dtype bf16")["dtype"], "bf16");
+  EXPECT_EQ(json_of(turing + "auto")["dtype"], "fp16");
 }
 
 TEST_F(Ferry, PlanCountsReducedStatesAndASplitMaster) {
-  const auto plan_of = [&](std::vector<std::string> more) {
-    more.insert(more.begin(),
-                {"plan", "--model", model_, "--device", "cpu", "--dtype", "bf16", "--json"});
-    const Outcome outcome = run(more);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    const auto plan = nlohmann::json::parse(outcome.out);
+  const auto plan_of = [&](const std::string& more) {
+    const auto plan = json_of("plan --model model --device cpu --dtype bf16 " + more);
     std::map<std::string, int64_t> bytes = {
         {"checkpoint", plan["disk"]["checkpoint_bytes"].get<int64_t>()}};
     for (const auto& row : plan["rows"])
       bytes[row["tag"]] += row["bytes"].get<int64_t>();
     return bytes;
   };
-  auto fp32 = plan_of({}), bf16 = plan_of({"--optim=adamw_bf16"}),
-       eight = plan_of({"--optim", "adamw_8bit", "--master", "split"});
+  auto fp32 = plan_of(""), bf16 = plan_of("--optim=adamw_bf16"),
+       eight = plan_of("--optim adamw_8bit --master split");
   EXPECT_EQ(bf16["adam_m"], fp32["adam_m"] / 2);
   EXPECT_EQ(bf16["master"], fp32["master"]);
   EXPECT_EQ(eight["master"], fp32["master"] / 2);
@@ -418,23 +337,15 @@ TEST_F(Ferry, PlanCountsReducedStatesAndASplitMaster) {
   EXPECT_LT(eight["checkpoint"], bf16["checkpoint"]);
   EXPECT_LT(bf16["checkpoint"], fp32["checkpoint"]);
 
-  const Outcome refused =
-      run({"plan", "--model", model_, "--device", "cpu", "--dtype", "fp32", "--master", "split"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_CONTAINS(refused.err, "this run computes in fp32");
-  EXPECT_CONTAINS(refused.err, "set dtype = bf16");
+  const std::string refused = "plan --model model --device cpu --dtype fp32 --master split";
+  expect_refused(refused, 2, "this run computes in fp32");
+  expect_refused(refused, 2, "set dtype = bf16");
 }
 
 TEST_F(Ferry, PlanCountsTheDisk) {
-  const auto plan_of = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"plan", "--model", model_, "--device", "cpu", "--json"});
-    const Outcome outcome = run(more);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out)["disk"];
-  };
-  const std::string here = "--output-dir=" + (directory_.path() / "not/there/yet").string();
-  const auto two = plan_of({here}), five = plan_of({here, "--save-total-limit=5"}),
-             none = plan_of({here, "--save-strategy=no"});
+  const std::string line = "plan --model model --device cpu --output-dir=not/there/yet ";
+  const auto two = json_of(line)["disk"], five = json_of(line + "--save-total-limit=5")["disk"],
+             none = json_of(line + "--save-strategy=no")["disk"];
   EXPECT_EQ(two["n_checkpoints"], 3);
   EXPECT_EQ(two["checkpoint_bytes"], 3 * two["final_bytes"].get<int64_t>());
   EXPECT_EQ(two["bytes"], 3 * two["checkpoint_bytes"].get<int64_t>() +
@@ -443,12 +354,11 @@ TEST_F(Ferry, PlanCountsTheDisk) {
   EXPECT_EQ(five["n_checkpoints"], 6);
   EXPECT_EQ(none["n_checkpoints"], 0);
   EXPECT_GT(two["free_bytes"].get<int64_t>(), 0);
-  const Outcome text = run({"plan", "--model", model_, "--device", "cpu", here});
+  const Outcome text = run(line);
   EXPECT_CONTAINS(text.out, "checkpoints");
   EXPECT_CONTAINS(text.out, " free");
 
-  const Outcome never = run({"plan", "--model", model_, "--device", "cpu", here, "--json",
-                             "--save-total-limit=1000000", "--hidden-dropout=0"});
+  const Outcome never = run(line + "--json --save-total-limit=1000000 --hidden-dropout=0");
   const auto need = nlohmann::json::parse(never.out)["disk"];
   if (need["bytes"] <= need["free_bytes"]) GTEST_SKIP() << "a disk for a million checkpoints";
   EXPECT_EQ(never.exit_code, 3);
@@ -458,29 +368,24 @@ TEST_F(Ferry, PlanCountsTheDisk) {
 }
 
 TEST_F(Ferry, ConfigOfANewerFerryNamesBothVersions) {
-  const auto file = directory_.write(
-      "config.toml", "format_version = 9\nferry_version = \"77.0\"\nseed = 3\nnew_option = 1\n");
-  const Outcome newer = run({"train", "--config", file.string(), "--dry-run"});
-  EXPECT_EQ(newer.exit_code, 2);
+  directory_.write("config.toml",
+                   "format_version = 9\nferry_version = \"77.0\"\nseed = 3\nnew_option = 1\n");
   for (const char* part : {"77.0", "format_version 9", "this is Ferry ", "up to 1"})
-    EXPECT_CONTAINS(newer.err, part);
-  const auto same = directory_.write("same.toml", "format_version = 1\nseed = 3\n");
+    expect_refused("train --config config.toml --dry-run", 2, part);
+  directory_.write("same.toml", "format_version = 1\nseed = 3\n");
   make_whole();
-  const Outcome read =
-      run({"train", "--config", same.string(), "--model", model_, "--dataset", data_, "--dry-run"});
+  const Outcome read = run("train --config same.toml --model model --dataset train.tsv --dry-run");
   EXPECT_EQ(read.exit_code, 0) << read.err;
 }
 
 TEST_F(Ferry, PlanForAGpuThatIsNotHere) {
-  Outcome outcome =
-      run({"plan", "--model", model_, "--json", "--device", "cuda", "--gpu-memory", "4GiB"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(nlohmann::json::parse(outcome.out)["has_gpu"]);
+  EXPECT_TRUE(json_of("plan --model model --device cuda --gpu-memory 4GiB")["has_gpu"]);
 }
 
 TEST_F(Ferry, PlanThatDoesNotFitIsThree) {
-  Outcome outcome = run({"plan", "--model", model_, "--device", "cpu", "--host-memory", "1MiB",
-                         "--per-device-train-batch-size", "32", "--activations", "keep"});
+  Outcome outcome =
+      run("plan --model model --device cpu --host-memory 1MiB --per-device-train-batch-size 32 "
+          "--activations keep");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "does not fit");
   EXPECT_CONTAINS(outcome.err, "largest:");
@@ -489,12 +394,11 @@ TEST_F(Ferry, PlanThatDoesNotFitIsThree) {
 }
 
 TEST_F(Ferry, APlanThatDoesNotFitIsShownAllTheSame) {
-  std::vector<std::string> words = {"plan",          "--model", model_,          "--device", "cpu",
-                                    "--host-memory", "1MiB",    "--activations", "recompute"};
-  EXPECT_CONTAINS(run(words).out, "Does not fit. The nearest: ");
-  EXPECT_CONTAINS(run(words).out, ": too much");
-  words.emplace_back("--json");
-  const Outcome outcome = run(words);
+  const std::string line =
+      "plan --model model --device cpu --host-memory 1MiB --activations recompute";
+  EXPECT_CONTAINS(run(line).out, "Does not fit. The nearest: ");
+  EXPECT_CONTAINS(run(line).out, ": too much");
+  const Outcome outcome = run(line + " --json");
   EXPECT_EQ(outcome.exit_code, 3);
   const auto plan = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(plan["fits"], false);
@@ -503,77 +407,54 @@ TEST_F(Ferry, APlanThatDoesNotFitIsShownAllTheSame) {
 }
 
 TEST_F(Ferry, PlanTellsTheTimeToFinish) {
-  const auto time_of = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {
-        "plan", "--model", model_, "--machine", "2080ti-11g", "--json", "--train-batch-size", "8"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = run(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out)["time"];
+  const auto time_of = [&](const std::string& more) {
+    return json_of("plan --model model --machine 2080ti-11g --train-batch-size 8 " + more)["time"];
   };
-  EXPECT_FALSE(time_of({}).contains("run_s"));
-  const auto by_steps = time_of({"--max-steps", "500"});
+  EXPECT_FALSE(time_of("").contains("run_s"));
+  const auto by_steps = time_of("--max-steps 500");
   EXPECT_EQ(by_steps["n_steps"], 500);
   EXPECT_DOUBLE_EQ(by_steps["run_s"], 500 * by_steps["step_s"].get<double>());
   std::string lines = "text\tlabel\n";
   for (int i = 0; i < 100; ++i)
     lines += "text " + std::to_string(i) + "\t" + std::to_string(i % 2) + "\n";
-  const std::string data = directory_.write("hundred.tsv", lines).string();
+  directory_.write("hundred.tsv", lines);
   // 90 texts in steps of 8, twice and a half.
-  EXPECT_EQ(time_of({"--dataset", data, "--eval-fraction", "0.1", "--epochs", "2.5"})["n_steps"],
-            30);
-  EXPECT_EQ(
-      run({"plan", "--model", model_, "--dataset", directory_.write("no.tsv", "a\n").string()})
-          .exit_code,
-      4);
+  EXPECT_EQ(time_of("--dataset hundred.tsv --eval-fraction 0.1 --epochs 2.5")["n_steps"], 30);
+  directory_.write("no.tsv", "a\n");
+  EXPECT_EQ(run("plan --model model --dataset no.tsv").exit_code, 4);
 }
 
 TEST_F(Ferry, PlanSaysARangeWherePublishedFiguresDisagree) {
   // A model so large that attention takes a good part of the time.
-  const std::string large =
-      directory_
-          .write("config.json",
-                 R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 1024,
-                     "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
-                     "max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu"})")
-          .parent_path()
-          .string();
-  const auto plan = [&](const std::string& machine, std::vector<std::string> more) {
-    std::vector<std::string> words = {
-        "plan", "--model",      large, "--machine",          machine, "--dtype",
-        "fp16", "--max-length", "384", "--train-batch-size", "32"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = run(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return outcome.out;
-  };
-  const auto time = nlohmann::json::parse(plan("2080ti-11g", {"--json"}))["time"];
+  directory_.write(
+      "large/config.json",
+      R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24,
+          "num_attention_heads": 16, "intermediate_size": 4096, "max_position_embeddings": 512,
+          "type_vocab_size": 2, "hidden_act": "gelu"})");
+  const std::string line =
+      "plan --model large --dtype fp16 --max-length 384 --train-batch-size 32 --machine ";
+  const auto time = json_of(line + "2080ti-11g")["time"];
   const double most = time["samples_per_second"], least = time["samples_per_second_at_least"];
   EXPECT_LT(least, 0.95 * most);
   EXPECT_GT(least, 0.8 * most);
-  const std::string said = plan("2080ti-11g", {});
+  const std::string said = run(line + "2080ti-11g").out;
   EXPECT_CONTAINS(said, fmt::format("{:.1f} to {:.1f} samples/s", least, most));
   EXPECT_CONTAINS(said, "the lower rate is that of the machine 2080ti-11g-low");
   for (const char* machine : {"2080ti-11g-low", "4090-24g"})
-    EXPECT_FALSE(nlohmann::json::parse(plan(machine, {"--json"}))["time"].contains(
-        "samples_per_second_at_least"))
+    EXPECT_FALSE(json_of(line + machine)["time"].contains("samples_per_second_at_least"))
         << machine;
 }
 
 TEST_F(Ferry, PlanTakesNoMoreThanTheCardHas) {
-  const Outcome outcome = run(
-      {"plan", "--model", model_, "--machine", "2080ti-11g", "--gpu-memory", "24GiB", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_CONTAINS(outcome.err, "gpu_memory is 24.00 GiB, and the GPU has 10.83 GiB");
-  EXPECT_LT(nlohmann::json::parse(outcome.out)["gpu_budget_bytes"], int64_t{11} << 30);
-  const Outcome cpu = run({"plan", "--model", model_, "--machine", "2080ti-11g", "--gpu-memory",
-                           "24GiB", "--device", "cpu", "--json"});
-  EXPECT_EQ(nlohmann::json::parse(cpu.out)["has_gpu"], false);
-  EXPECT_CONTAINS(cpu.err, "gpu_memory is not used");
+  const std::string line = "plan --model model --machine 2080ti-11g --gpu-memory 24GiB ";
+  EXPECT_CONTAINS(run(line).err, "gpu_memory is 24.00 GiB, and the GPU has 10.83 GiB");
+  EXPECT_LT(json_of(line)["gpu_budget_bytes"], int64_t{11} << 30);
+  EXPECT_EQ(json_of(line + "--device cpu")["has_gpu"], false);
+  EXPECT_CONTAINS(run(line + "--device cpu").err, "gpu_memory is not used");
 }
 
 TEST_F(Ferry, PlanOnACpuKnowsOnePlaceOnly) {
-  Outcome outcome = run({"plan", "--model", model_, "--device", "cpu"}, {{"LC_ALL", "C"}});
+  Outcome outcome = run("plan --model model --device cpu");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.out, "\nin all ");
   for (const char* other : {"gpu ", "device ", "memory "})
@@ -586,25 +467,22 @@ TEST_F(Ferry, PlanRefusesAbsurdModelsNamingFileAndKey) {
                           "max_position_embeddings", "type_vocab_size"}) {
     auto config = nlohmann::json::parse(kTinyBert);
     config[key] = 1'000'000'000'000;
-    auto file = directory_.write(std::string(key) + "/config.json", config.dump());
-    Outcome outcome = run({"plan", "--model", file.parent_path().string(), "--device", "cpu"});
-    EXPECT_EQ(outcome.exit_code, 4) << key << outcome.err;
-    EXPECT_CONTAINS(outcome.err, file.string() + "': line 1: " + key + " is 1000000000000");
+    directory_.write("absurd/config.json", config.dump());
+    expect_refused("plan --model absurd --device cpu", 4,
+                   fmt::format("absurd/config.json': line 1: {} is 1000000000000", key));
   }
 }
 
 TEST_F(Ferry, PresetsAreListed) {
   directory_.write("ferry/presets/bad.toml", "# bad\nnonsense = 1\n");
   directory_.write("ferry/presets/own.toml", "seed = 1\n");
-  const auto json = [&](std::vector<std::string> filter) {
-    std::vector<std::string> words = {"presets", "ls", "--json"};
-    words.insert(words.end(), filter.begin(), filter.end());
+  const auto json = [&](const std::string& filter) {
     std::map<std::string, nlohmann::json> named;
-    for (const auto& preset : nlohmann::json::parse(run(words).out))
+    for (const auto& preset : json_of("presets ls " + filter))
       named[preset["name"].get<std::string>()] = preset;
     return named;
   };
-  const auto all = json({});
+  const auto all = json("");
   const auto& large = all.at("bert-large-qa-2080ti-11g");
   EXPECT_EQ(large["task"], "question-answering");
   EXPECT_EQ(large["model"], "bert-large-uncased");
@@ -615,31 +493,31 @@ TEST_F(Ferry, PresetsAreListed) {
   EXPECT_TRUE(all.at("minilm-classify")["card"].is_null());
   EXPECT_TRUE(all.at("own")["is_users"].get<bool>());
   EXPECT_CONTAINS(all.at("bad")["problem"].get<std::string>(), "bad.toml:2");
-  const std::string table = run({"presets", "ls"}).out;
+  const std::string table = run("presets ls").out;
   for (const char* part : {"minilm-classify", "question-answering", "2080ti-11g", "unknown option"})
     EXPECT_CONTAINS(table, part);
 
-  const auto taggers = json({"--task", "ner"}), large_cards = json({"--card", "5090-32g"});
+  const auto taggers = json("--task ner"), large_cards = json("--card 5090-32g");
   EXPECT_TRUE(taggers.contains("bert-base-ner-2080ti-11g"));
   EXPECT_FALSE(taggers.contains("bert-large-qa-2080ti-11g"));
   EXPECT_TRUE(large_cards.contains("qwen3-8b-lm-5090-32g"));
   EXPECT_FALSE(large_cards.contains("bert-large-qa-2080ti-11g"));
-  EXPECT_CONTAINS(run({"presets", "ls", "--card", "5090"}).err, "did you mean '5090-32g'?");
-  EXPECT_EQ(run({"presets", "ls", "--task", "cooking"}).exit_code, 2);
-  EXPECT_EQ(run({"presets", "show", "minilm-classify", "--here"}).exit_code, 2);
+  EXPECT_CONTAINS(run("presets ls --card 5090").err, "did you mean '5090-32g'?");
+  EXPECT_EQ(run("presets ls --task cooking").exit_code, 2);
+  EXPECT_EQ(run("presets show minilm-classify --here").exit_code, 2);
 }
 
 /** By their memory alone: some machines that run this have a GPU. */
 TEST_F(Ferry, PresetsForThisMachineAreListed) {
   directory_.write("ferry/presets/large.toml", "preset.host_memory = \"4096GiB\"\n");
   directory_.write("ferry/presets/small.toml", "preset.host_memory = \"1MiB\"\n");
-  const std::string names = "\n" + run({"presets", "ls", "--here", "--names"}).out;
+  const std::string names = "\n" + run("presets ls --here --names").out;
   EXPECT_CONTAINS(names, "\nsmall\n");
   EXPECT_FALSE(config::contains(names, "\nlarge\n"));
 }
 
 TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
-  Outcome outcome = run({"presets", "show", "bert-large-qa-2080ti-11g"});
+  Outcome outcome = run("presets show bert-large-qa-2080ti-11g");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* part :
        {"learning_rate = 3e-5", "google-bert/bert-large-uncased",
@@ -647,15 +525,14 @@ TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
         "samples/s", "the GPU binds", "--machine 2080ti-11g --host-memory 14.4GiB"})
     EXPECT_CONTAINS(outcome.out, part);
   // All of it is a file of settings.
-  const std::string file = directory_.write("shown.toml", outcome.out).string();
+  directory_.write("shown.toml", outcome.out);
   make_whole();
-  EXPECT_EQ(run({"train", "--config", file, "--model", model_, "--task", "classification",
-                 "--max-length", "64", "--dataset", data_, "--dry-run"})
+  EXPECT_EQ(run("train --config shown.toml --model model --task classification --max-length 64 "
+                "--dataset train.tsv --dry-run")
                 .exit_code,
             0);
 
-  const auto json =
-      nlohmann::json::parse(run({"presets", "show", "llama-3-8b-lm-4090-24g", "--json"}).out);
+  const auto json = json_of("presets show llama-3-8b-lm-4090-24g");
   EXPECT_EQ(json["settings"]["optim"], "adamw_8bit");
   EXPECT_FALSE(json["settings"].contains("seed"));
   const auto& plan = json["plan"];
@@ -666,47 +543,42 @@ TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
 
   // The command that it names plans the same.
   const auto whole =
-      nlohmann::json::parse(run({"plan", "--preset", "llama-3-8b-lm-4090-24g", "--machine",
-                                 "4090-24g", "--host-memory", "57.6GiB", "--json"})
-                                .out);
+      json_of("plan --preset llama-3-8b-lm-4090-24g --machine 4090-24g --host-memory 57.6GiB");
   EXPECT_EQ(whole["gpu_bytes"], plan["gpu_bytes"]);
   EXPECT_EQ(whole["host_bytes"], plan["host_bytes"]);
   EXPECT_EQ(whole["time"]["step_s"], plan["time"]["step_s"]);
 
   directory_.write("ferry/presets/own.toml", "seed = 1\n");
-  EXPECT_CONTAINS(run({"presets", "show", "own"}).out, "# No plan: it names no card");
+  EXPECT_CONTAINS(run("presets show own").out, "# No plan: it names no card");
   directory_.write("ferry/presets/card.toml", "model = \"gpt2\"\npreset.card = \"3090-42g\"\n");
-  outcome = run({"presets", "show", "card"});
+  outcome = run("presets show card");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_CONTAINS(outcome.out, "card.toml:2");
   directory_.write("ferry/presets/bad.toml", "# bad\nnonsense = 1\n");
-  EXPECT_EQ(run({"presets", "show", "bad"}).exit_code, 2);
+  EXPECT_EQ(run("presets show bad").exit_code, 2);
 }
 
 TEST_F(Ferry, APresetForALargerMachineSaysSo) {
   make_whole();
-  const auto note_of = [&](const std::string& preset, std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {"train",  "--preset",       preset,         "--model",
-                                      model_,   "--dataset",      data_,          "--dry-run",
-                                      "--task", "classification", "--max-length", "64"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = run(words);
+  const auto note_of = [&](const std::string& preset) {
+    const Outcome outcome = run(
+        "train --model model --dataset train.tsv --dry-run --task classification --max-length 64 "
+        "--preset " +
+        preset);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return outcome.err;
   };
-  const std::string said = note_of("bert-large-qa-2080ti-11g", {"--device", "cpu"});
-  EXPECT_CONTAINS(said, "made for 2080ti-11g and 16.00 GiB of host memory; here is no GPU");
-  EXPECT_CONTAINS(note_of("minilm-classify", {"--host-memory", "1GiB"}),
+  EXPECT_CONTAINS(note_of("bert-large-qa-2080ti-11g --device cpu"),
+                  "made for 2080ti-11g and 16.00 GiB of host memory; here is no GPU");
+  EXPECT_CONTAINS(note_of("minilm-classify --host-memory 1GiB"),
                   "here is 1.00 GiB of host memory instead of 4.00 GiB");
   directory_.write("ferry/presets/small.toml", "preset.host_memory = \"1MiB\"\n");
   EXPECT_FALSE(config::contains(note_of("small"), "made for"));
   // The plan says no as ever.
-  const Outcome refused =
-      run({"plan", "--preset", "llama-3-8b-lm-3090-24g", "--machine", "2080ti-11g"});
+  const Outcome refused = run("plan --preset llama-3-8b-lm-3090-24g --machine 2080ti-11g");
   EXPECT_EQ(refused.exit_code, 3);
   directory_.write("ferry/presets/card.toml", "preset.card = \"3090-42g\"\n");
-  EXPECT_CONTAINS(run({"train", "--preset", "card", "--model", model_, "--dataset", data_}).err,
-                  "card.toml:1");
+  EXPECT_CONTAINS(run("train --preset card --model model --dataset train.tsv").err, "card.toml:1");
 }
 
 TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
@@ -718,65 +590,54 @@ TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
                  {"intermediate_size", 4096},
                  {"max_position_embeddings", 512}});
   directory_.write("models/bert-large-uncased/config.json", config.dump());
-  const std::vector<std::string> words = {
-      "plan",     "--preset",      "bert-large-classify-2080ti-11g",
-      "--device", "cuda",          "--gpu-memory",
-      "11GiB",    "--host-memory", "16GiB",
-      "--json"};
-  Outcome outcome = run(words, {{"FERRY_MODELS", (directory_.path() / "models").string()}});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  auto plan = nlohmann::json::parse(outcome.out);
+  const std::string preset = "--preset bert-large-classify-2080ti-11g ";
+  const auto plan = json_of("plan --device cuda --gpu-memory 11GiB --host-memory 16GiB " + preset,
+                            {{"FERRY_MODELS", path("models")}});
   EXPECT_NEAR(plan["n_parameters"].get<double>(), 335.1e6, 0.5e6);
   EXPECT_EQ(plan["train_batch_size"], 32);
   EXPECT_LE(plan["gpu_bytes"].get<int64_t>(), plan["gpu_budget_bytes"].get<int64_t>());
   EXPECT_LT(plan["gpu_budget_bytes"].get<int64_t>(), 11ll << 30);
 
   // Its shape is known by its name: nothing need be fetched for a plan.
-  const std::pair<std::string, std::string> nowhere = {"HF_HUB_CACHE", directory_.path().string()};
-  outcome = run(
-      {"plan", "--preset", "bert-large-classify-2080ti-11g", "--machine", "2080ti-11g", "--json"},
-      {nowhere, {"FERRY_MODELS", ""}});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_CONTAINS(outcome.err, "bert-large-uncased is not on this machine");
-  EXPECT_EQ(nlohmann::json::parse(outcome.out)["n_parameters"], plan["n_parameters"]);
-  outcome = run({"train", "--preset", "bert-large-classify-2080ti-11g", "--dataset", data_},
-                {nowhere, {"FERRY_MODELS", ""}, {"HF_HUB_OFFLINE", "1"}});
+  const Environment nowhere = {
+      {"HF_HUB_CACHE", path("")}, {"FERRY_MODELS", ""}, {"HF_HUB_OFFLINE", "1"}};
+  std::filesystem::rename(path("models"), path("elsewhere"));
+  const std::string by_name = "plan --machine 2080ti-11g " + preset;
+  EXPECT_EQ(json_of(by_name, nowhere)["n_parameters"], plan["n_parameters"]);
+  EXPECT_CONTAINS(run(by_name, nowhere).err, "bert-large-uncased is not on this machine");
+  const Outcome outcome = run("train --dataset train.tsv " + preset, nowhere);
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_CONTAINS(outcome.err, "'google-bert/bert-large-uncased' is not in");
 }
 
 TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {
-  const std::string file = (directory_.path() / "mine.toml").string();
-  Outcome outcome = run({"presets", "cp", "minilm-classify", file});
+  const std::string copy = "presets cp minilm-classify ";
+  Outcome outcome = run(copy + "mine.toml");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_CONTAINS(outcome.err, "--config " + file);
-  EXPECT_TRUE(run({"presets", "show", "minilm-classify"}).out.starts_with(text_of(file)));
+  EXPECT_CONTAINS(outcome.err, "--config mine.toml");
+  EXPECT_TRUE(run("presets show minilm-classify").out.starts_with(text_of(path("mine.toml"))));
   make_whole();
-  EXPECT_EQ(run({"train", "--config", file, "--model", model_, "--dataset", data_, "--dry-run"})
-                .exit_code,
+  EXPECT_EQ(run("train --config mine.toml --model model --dataset train.tsv --dry-run").exit_code,
             0);
 
   directory_.write("mine.toml", "# changed\n");
-  outcome = run({"presets", "cp", "minilm-classify", file});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_CONTAINS(outcome.err, "is there already");
-  EXPECT_EQ(text_of(file), "# changed\n");
+  expect_refused(copy + "mine.toml", 2, "is there already");
+  EXPECT_EQ(text_of(path("mine.toml")), "# changed\n");
 
-  std::filesystem::create_directory(directory_.path() / "to");
-  EXPECT_EQ(
-      run({"presets", "cp", "minilm-classify", (directory_.path() / "to").string()}).exit_code, 0);
-  EXPECT_TRUE(std::filesystem::exists(directory_.path() / "to/minilm-classify.toml"));
-  EXPECT_EQ(run({"presets", "cp", "minilm-classify", "/no/such/place.toml"}).exit_code, 5);
-  EXPECT_CONTAINS(run({"presets", "cp", "minilm-clasify", file}).err, "did you mean");
-  EXPECT_EQ(run({"presets", "cp", "minilm-classify"}).exit_code, 2);
+  std::filesystem::create_directory(path("to"));
+  EXPECT_EQ(run(copy + "to").exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(path("to/minilm-classify.toml")));
+  EXPECT_EQ(run(copy + "/no/such/place.toml").exit_code, 5);
+  EXPECT_CONTAINS(run("presets cp minilm-clasify mine.toml").err, "did you mean");
+  EXPECT_EQ(run(copy).exit_code, 2);
 }
 
 TEST_F(Ferry, PresetNamesComeOneALine) {
   directory_.write("ferry/presets/my own.toml", "# Mine\nseed = 1\n");
-  const std::string names = "\n" + run({"presets", "ls", "--names"}).out;
+  const std::string names = "\n" + run("presets ls --names").out;
   EXPECT_CONTAINS(names, "\nmy own\n");
   EXPECT_CONTAINS(names, "\nminilm-classify\n");
-  EXPECT_EQ(run({"presets", "ls", "--names", "--json"}).exit_code, 2);
+  EXPECT_EQ(run("presets ls --names --json").exit_code, 2);
 }
 
 TEST_F(Ferry, RenewPresetsWritesTheTablesAndLeavesTheRest) {
@@ -798,7 +659,7 @@ TEST_F(Ferry, RenewPresetsWritesTheTablesAndLeavesTheRest) {
 TEST_F(Ferry, RenewOptionsWritesTheTableAndLeavesTheRest) {
   const std::string script = FERRY_SOURCE_ROOT "/scripts/renew_options";
   if (access(script.c_str(), X_OK) != 0) GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
-  const std::string options = run({"help", "--markdown"}).out;
+  const std::string options = run("help --markdown").out;
   EXPECT_EQ(options, config::options_markdown());
   const std::string before = "# Head\n\n## Options\n\n<!-- options (made) -->\n";
   const std::string after = "<!-- end of options -->\n\nThe & \\ end\n";
@@ -820,17 +681,13 @@ TEST_F(Ferry, FullDiskIsToldNotSwallowed) {
 
 /** Every library that the dynamic loader opens, at start or later. */
 TEST_F(Ferry, LoadsNoLibTorch) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
-                                                {"train", "--help"},
-                                                {"plan", "--help"},
-                                                {"plan", "--model", model_},
-                                                {"presets", "ls"},
-                                                {"presets", "show", "gpt2-lm-2080ti-11g"},
-                                                {"doctor", "--no-measure"}}) {
-    Outcome outcome = run(words, {{"LD_DEBUG", "files"}});
+  for (const char* line :
+       {"--help", "train --help", "plan --help", "plan --model model", "presets ls",
+        "presets show gpt2-lm-2080ti-11g", "doctor --no-measure"}) {
+    Outcome outcome = run(line, {{"LD_DEBUG", "files"}});
     EXPECT_CONTAINS(outcome.err, "libc.so");  // the listing works
     for (const char* library : {"torch", "libc10", "libcudart", "libpython"})
-      EXPECT_EQ(outcome.err.find(library), std::string::npos) << words[0] << " loads " << library;
+      EXPECT_EQ(outcome.err.find(library), std::string::npos) << line << " loads " << library;
   }
 }
 

@@ -1,31 +1,22 @@
 // ferry doctor: the shape of its JSON, models, drivers that are not this machine's.
 
-#include <nlohmann/json.hpp>
-
 #include "src/base/bytes.h"
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
 
-using config::TemporaryDirectory;
-
-class Doctor : public testing::Test {
+class Doctor : public FerryTest {
  protected:
-  void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+  /** Its answer where a trainer is. */
+  nlohmann::json report_of(const std::string& more = "", Environment environment = {}) const {
+    environment.emplace_back("FERRY_TRAINER", "/bin/true");
+    return json_of("doctor " + more, environment);
   }
-  /** The doctor's JSON on a machine whose driver is the fake one. */
-  static nlohmann::json with_driver(const std::string& behaviour) {
+  /** On a machine whose driver is the fake one. */
+  nlohmann::json with_driver(const std::string& behaviour) const {
     const char* folder = std::getenv("FAKE_NVML_DIRECTORY");
-    Outcome outcome = run_ferry({{"doctor", "--json"},
-                                 {{"LD_LIBRARY_PATH", folder ? folder : ""},
-                                  {"FAKE_NVML", behaviour},
-                                  {"FERRY_TRAINER", "/bin/true"}}});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out);
+    return report_of("", {{"LD_LIBRARY_PATH", folder ? folder : ""}, {"FAKE_NVML", behaviour}});
   }
   static bool finds(const nlohmann::json& report, const std::string& part) {
     for (const auto& finding : report["findings"])
@@ -35,9 +26,7 @@ class Doctor : public testing::Test {
 };
 
 TEST_F(Doctor, JsonHasItsShape) {
-  Outcome outcome = run_ferry({{"doctor", "--json"}, {{"FERRY_TRAINER", "/bin/true"}}});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  auto report = nlohmann::json::parse(outcome.out);
+  const auto report = report_of();
   EXPECT_TRUE(report["usable"].get<bool>());
   EXPECT_EQ(report["ferry"]["trainer"], "/bin/true");
   EXPECT_TRUE(report["ferry"]["presets"].is_array());
@@ -59,36 +48,31 @@ TEST_F(Doctor, JsonHasItsShape) {
 }
 
 TEST_F(Doctor, ListsTheModelsAndWhereTheyAreLookedFor) {
-  const TemporaryDirectory here;
   const auto add = [&](const std::string& directory, const std::string& family) {
-    here.write(directory + "/config.json", R"({"model_type": ")" + family + "\"}");
+    directory_.write(directory + "/config.json", R"({"model_type": ")" + family + "\"}");
   };
   add("mine/own-bert", "bert");
   add("mine/lab/deep", "t5");
   add("mine/decoder", "gpt2");
-  here.write("mine/damaged/config.json", "{");
+  directory_.write("mine/damaged/config.json", "{");
   add("models/local", "bert");
   add("hub/models--google-bert--bert-base-cased/snapshots/abc", "bert");
-  const std::string root = here.path().string();
-  const auto doctor = [&](std::vector<std::string> words, const std::string& models) {
-    words.insert(words.begin(), {"doctor", "--no-measure"});
-    return run_ferry({.arguments = words,
-                      .environment = {{"FERRY_TRAINER", "/bin/true"},
-                                      {"FERRY_MODELS", models},
-                                      {"HF_HUB_CACHE", root + "/hub"},
-                                      {"XDG_DATA_HOME", root}},
-                      .directory = root});
+  const auto doctor = [&](const std::string& models) {
+    return run(
+        "doctor --no-measure",
+        {{"FERRY_TRAINER", "/bin/true"}, {"FERRY_MODELS", models}, {"HF_HUB_CACHE", path("hub")}});
   };
-  const std::string said = doctor({}, root + "/mine").out;
+  const std::string said = doctor(path("mine")).out;
   for (const std::string& line :
-       {"  $FERRY_MODELS (" + root +
-            "/mine): damaged (unreadable), decoder, lab/deep (t5: not trained by "
+       {"  $FERRY_MODELS (" + path("mine") +
+            "): damaged (unreadable), decoder, lab/deep (t5: not trained by "
             "this version), own-bert\n",
         std::string("  models/ here: models/local\n"),
-        "  Hugging Face's cache (" + root + "/hub): google-bert/bert-base-cased\n"})
+        "  Hugging Face's cache (" + path("hub") + "): google-bert/bert-base-cased\n"})
     EXPECT_TRUE(config::contains(said, line)) << line << "in:\n" << said;
-  EXPECT_TRUE(config::contains(doctor({}, "").out, "  $FERRY_MODELS: not set\n"));
-  const auto places = nlohmann::json::parse(doctor({"--json"}, root + "/mine").out)["models"];
+  EXPECT_TRUE(config::contains(doctor("").out, "  $FERRY_MODELS: not set\n"));
+  const auto places = report_of(
+      "--no-measure", {{"FERRY_MODELS", path("mine")}, {"HF_HUB_CACHE", path("hub")}})["models"];
   EXPECT_EQ(places[0]["models"][3]["name"], "own-bert");
   EXPECT_EQ(places[0]["models"][1]["is_trained"], true);
   EXPECT_EQ(places[0]["models"][2]["is_trained"], false);
@@ -96,35 +80,24 @@ TEST_F(Doctor, ListsTheModelsAndWhereTheyAreLookedFor) {
 }
 
 TEST_F(Doctor, WithoutFiguresTheRestIsReported) {
-  const TemporaryDirectory home;
-  Outcome outcome =
-      run_ferry({{"doctor", "--json"},
-                 {{"FERRY_TRAINER", "/bin/true"}, {"XDG_DATA_HOME", home.path().string()}}});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  auto report = nlohmann::json::parse(outcome.out);
+  const auto report = report_of();
   EXPECT_TRUE(report["profile"].is_null());
   EXPECT_TRUE(finds(report, "could not be measured"));
-  EXPECT_TRUE(std::filesystem::is_empty(home.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
   // Not asked for, it is no fault; a damaged profile is one.
-  const std::vector<std::pair<std::string, std::string>> environment = {
-      {"FERRY_TRAINER", "/bin/true"}, {"XDG_DATA_HOME", home.path().string()}};
-  report =
-      nlohmann::json::parse(run_ferry({{"doctor", "--json", "--no-measure"}, environment}).out);
-  EXPECT_FALSE(finds(report, "could not be measured"));
-  home.write("ferry/machine.json", "{\"version\": 7}");
-  report =
-      nlohmann::json::parse(run_ferry({{"doctor", "--json", "--no-measure"}, environment}).out);
-  EXPECT_TRUE(finds(report, "version is 7"));
+  EXPECT_FALSE(finds(report_of("--no-measure"), "could not be measured"));
+  directory_.write("data/ferry/machine.json", "{\"version\": 7}");
+  EXPECT_TRUE(finds(report_of("--no-measure"), "version is 7"));
 }
 
 TEST_F(Doctor, SaysFiveWhenTrainingCannotRun) {
-  Outcome outcome = run_ferry({{"doctor", "--json"}, {{"FERRY_TRAINER", "/no/trainer"}}});
+  Outcome outcome = run("doctor --json", {{"FERRY_TRAINER", "/no/trainer"}});
   EXPECT_EQ(outcome.exit_code, 5);
   auto report = nlohmann::json::parse(outcome.out);
   EXPECT_FALSE(report["usable"].get<bool>());
   EXPECT_EQ(report["findings"][0]["severity"], "error");
 
-  outcome = run_ferry({{"doctor"}, {{"FERRY_TRAINER", "/bin/true"}, {"FERRY_SIMD", "mmx"}}});
+  outcome = run("doctor", {{"FERRY_TRAINER", "/bin/true"}, {"FERRY_SIMD", "mmx"}});
   EXPECT_EQ(outcome.exit_code, 5);
   EXPECT_CONTAINS(outcome.out, "mmx");
   EXPECT_CONTAINS(outcome.out, "cannot train here");

@@ -1,10 +1,7 @@
 // What programs read (--json of every verb, errors too), and what `ferry plan` says of a model: its
 // task, its blocks, drives that are not used.
 
-#include <nlohmann/json.hpp>
-
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
@@ -21,11 +18,10 @@ constexpr const char* kBert =
         "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 16, "max_position_embeddings": 64, "pad_token_id": 0})";
 
-class ForPrograms : public testing::Test {
+class ForPrograms : public FerryTest {
  protected:
   void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+    FerryTest::SetUp();
     directory_.write("llama/config.json", kLlama);
     directory_.write("bert/config.json", kBert);
     directory_.write("book.txt", "It was the best of times.\n");
@@ -33,65 +29,47 @@ class ForPrograms : public testing::Test {
     directory_.write("pc.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
     directory_.write("labelled.tsv", "text\tlabel\na b\tx\nc d\ty\n");
   }
-  Outcome run(const std::vector<std::string>& arguments) const {
-    return run_ferry({arguments,
-                      {{"XDG_DATA_HOME", (directory_.path() / "data").string()},
-                       {"HOME", (directory_.path() / "home").string()},
-                       {"LC_ALL", "C"}},
-                      directory_.path().string()});
+  /** The task of a model from scratch: no weights are needed. */
+  std::string task_of(const std::string& model_and_more) const {
+    return json_of("plan --device cpu --from-config " + model_and_more)["task"];
   }
-  /** The plan of a model from scratch: no weights are needed. */
-  json plan(const std::string& model, std::vector<std::string> more) const {
-    more.insert(more.begin(), {"plan", "--from-config", model, "--device", "cpu", "--json"});
-    const Outcome outcome = run(more);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return json::parse(outcome.out);
-  }
-  config::TemporaryDirectory directory_;
 };
 
 TEST_F(ForPrograms, ADecoderWithoutLabelsIsALanguageModel) {
-  EXPECT_EQ(plan("llama", {})["task"], "causal-lm");
-  for (const char* data : {"book.txt", "notes.md", "pc.jsonl"})
-    EXPECT_EQ(plan("llama", {"--dataset", data})["task"], "causal-lm") << data;
-  EXPECT_EQ(plan("llama", {"--dataset", "labelled.tsv"})["task"], "classification");
-  EXPECT_EQ(plan("llama", {"--task", "classification"})["task"], "classification");
-  EXPECT_EQ(plan("bert", {})["task"], "classification");
-  const Outcome said =
-      run({"plan", "--from-config", "llama", "--device", "cpu", "--dataset", "book.txt"});
+  EXPECT_EQ(task_of("llama"), "causal-lm");
+  for (const std::string data : {"book.txt", "notes.md", "pc.jsonl"})
+    EXPECT_EQ(task_of("llama --dataset " + data), "causal-lm") << data;
+  EXPECT_EQ(task_of("llama --dataset labelled.tsv"), "classification");
+  EXPECT_EQ(task_of("llama --task classification"), "classification");
+  EXPECT_EQ(task_of("bert"), "classification");
+  const Outcome said = run("plan --from-config llama --device cpu --dataset book.txt");
   EXPECT_CONTAINS(said.err,
                   "task = causal-lm: the model is a decoder, and 'book.txt' has no labels");
   EXPECT_CONTAINS(said.out, "llama for causal-lm");
 }
 
 TEST_F(ForPrograms, AnEncoderWithoutLabelsIsToldOfTheTasksThatNeedNone) {
-  for (const char* data : {"book.txt", "pc.jsonl"}) {
-    const Outcome outcome =
-        run({"plan", "--from-config", "bert", "--device", "cpu", "--dataset", data});
-    EXPECT_EQ(outcome.exit_code, 4) << data;
-    EXPECT_CONTAINS(outcome.err, "mlm");
-    EXPECT_CONTAINS(outcome.err, "--task causal-lm");
-  }
+  for (const std::string data : {"book.txt", "pc.jsonl"})
+    for (const char* task : {"mlm", "--task causal-lm"})
+      expect_refused("plan --from-config bert --device cpu --dataset " + data, 4, task);
 }
 
 TEST_F(ForPrograms, APlanSaysWhatItsBlocksAre) {
-  const Outcome small = run({"plan", "--from-config", "llama", "--device", "cpu"});
+  const Outcome small = run("plan --from-config llama --device cpu");
   EXPECT_CONTAINS(small.out, "5 blocks (embeddings, 3 layers, head)");
-  const Outcome large =
-      run({"plan", "--model", "Llama-3.1-8B", "--machine", "4090-24g", "--host-memory", "128GiB"});
+  const Outcome large = run("plan --model Llama-3.1-8B --machine 4090-24g --host-memory 128GiB");
   EXPECT_CONTAINS(large.out, "llama for causal-lm, 8.03 B parameters");
   EXPECT_CONTAINS(large.out, "32 layers");
   EXPECT_CONTAINS(large.out, "pieces");
 }
 
 TEST_F(ForPrograms, APresetsPlanNamesTheOneForItsCard) {
-  const Outcome outcome = run({"plan", "--preset", "gpt2-lm-2080ti-11g", "--device", "cpu"});
+  const Outcome outcome = run("plan --preset gpt2-lm-2080ti-11g --device cpu");
   EXPECT_CONTAINS(outcome.err, "add --machine 2080ti-11g");
 }
 
 TEST_F(ForPrograms, ADriveThatIsNotUsedIsSaid) {
-  const Outcome outcome = run({"plan", "--from-config", "llama", "--device", "cpu", "--nvme-path",
-                               directory_.path().string()});
+  const Outcome outcome = run("plan --from-config llama --device cpu --nvme-path .");
   if (outcome.err.find("O_DIRECT") != std::string::npos)
     GTEST_SKIP() << "no direct transfers in the temporary directory";
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -99,37 +77,29 @@ TEST_F(ForPrograms, ADriveThatIsNotUsedIsSaid) {
 }
 
 TEST_F(ForPrograms, FilesThatTheKernelMakesUpAreNoDrive) {
-  const Outcome outcome =
-      run({"train", "--from-config", "llama", "--tokenizer", "llama", "--device", "cpu",
-           "--dataset", "book.txt", "--nvme-path", "/proc", "--dry-run"});
-  EXPECT_NE(outcome.exit_code, 0);
-  const Outcome planned =
-      run({"plan", "--from-config", "llama", "--device", "cpu", "--nvme-path", "/proc"});
-  EXPECT_EQ(planned.exit_code, 2) << planned.err;
-  EXPECT_CONTAINS(planned.err, "the kernel makes its files up");
+  EXPECT_NE(run("train --from-config llama --tokenizer llama --device cpu --dataset book.txt "
+                "--nvme-path /proc --dry-run")
+                .exit_code,
+            0);
+  expect_refused("plan --from-config llama --device cpu --nvme-path /proc", 2,
+                 "the kernel makes its files up");
 }
 
 TEST_F(ForPrograms, ErrorsAreJsonWhereResultsAre) {
-  const std::vector<std::vector<std::string>> wrong = {
-      {"plan", "--model", "nowhere", "--json"},
-      {"train", "--model", "nowhere", "--dataset", "book.txt", "--json"},
-      {"train", "--lora_r", "8", "--json"},
-      {"export", "--model", "nowhere", "--output", "x", "--json"},
-      {"runs", "check", "nowhere", "--json"},
-      {"runs", "delete", "nowhere", "--json"},
-      {"runs", "nothing", "--json"},
-      {"nothing", "--json"}};
-  for (const std::vector<std::string>& words : wrong) {
-    const Outcome outcome = run(words);
+  for (const std::string line :
+       {"plan --model nowhere", "train --model nowhere --dataset book.txt", "train --lora_r 8",
+        "export --model nowhere --output x", "runs check nowhere", "runs delete nowhere",
+        "runs nothing", "nothing"}) {
+    const Outcome outcome = run(line + " --json");
     const json error = json::parse(outcome.out, nullptr, false);
-    ASSERT_TRUE(error.is_object() && error.contains("error")) << words[0] << ": " << outcome.out;
+    ASSERT_TRUE(error.is_object() && error.contains("error")) << line << ": " << outcome.out;
     EXPECT_EQ(error["error"]["exit_code"], outcome.exit_code);
     EXPECT_FALSE(error["error"]["message"].get<std::string>().empty());
     EXPECT_TRUE(error["error"]["where"].is_string());
     EXPECT_FALSE(outcome.err.empty()) << "people are told, too";
-    EXPECT_EQ(run({words.begin(), words.end() - 1}).out, "") << words[0];
+    EXPECT_EQ(run(line).out, "") << line;
   }
-  const Outcome text = run({"predict", "--model", "nowhere", "--", "--json"});
+  const Outcome text = run("predict --model nowhere -- --json");
   EXPECT_EQ(text.out, "") << "behind -- it is a text";
 }
 
@@ -139,14 +109,11 @@ TEST_F(ForPrograms, ADryRunIsOneObject) {
                        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,
                        "decoder": null, "model": {"type": "WordLevel", "unk_token": "[UNK]",
                        "vocab": {"[UNK]": 0, "It": 1, "was": 2}}})");
-  const std::vector<std::string> words = {"train",    "--from-config", "llama", "--tokenizer",
-                                          "llama",    "--device",      "cpu",   "--dataset",
-                                          "book.txt", "--dry-run",     "--json"};
-  const Outcome right = run(words);
-  EXPECT_EQ(right.exit_code, 0) << right.err;
-  EXPECT_EQ(json::parse(right.out, nullptr, false)["dataset"]["value"], "book.txt") << right.out;
+  const std::string line =
+      "train --from-config llama --tokenizer llama --device cpu --dataset book.txt --dry-run";
+  EXPECT_EQ(json_of(line)["dataset"]["value"], "book.txt");
   directory_.write("book.txt", std::string("a\0b\n", 4));  // found when the data are read
-  const Outcome outcome = run(words);
+  const Outcome outcome = run(line + " --json");
   EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
   const json error = json::parse(outcome.out, nullptr, false);
   ASSERT_TRUE(error.is_object()) << outcome.out;
@@ -163,8 +130,8 @@ TEST_F(ForPrograms, ADryRunLooksForTheEndToken) {
             "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
             "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "It": 1}}})");
     directory_.write("llama/tokenizer_config.json", settings);
-    return run({"train", "--from-config", "llama", "--tokenizer", "llama", "--device", "cpu",
-                "--dataset", "book.txt", "--dry-run"});
+    return run(
+        "train --from-config llama --tokenizer llama --device cpu --dataset book.txt --dry-run");
   };
   const std::string named = R"({"eos_token": "<end>"})";
   const Outcome right = write_tokenizer(2, named);
@@ -179,8 +146,8 @@ TEST_F(ForPrograms, ADryRunLooksForTheEndToken) {
 }
 
 TEST_F(ForPrograms, APlanThatDoesNotFitIsOneAnswer) {
-  const Outcome outcome = run({"plan", "--model", "Llama-3.1-8B", "--machine", "4090-24g",
-                               "--host-memory", "16GiB", "--json"});
+  const Outcome outcome =
+      run("plan --model Llama-3.1-8B --machine 4090-24g --host-memory 16GiB --json");
   EXPECT_EQ(outcome.exit_code, 3);
   const json answer = json::parse(outcome.out, nullptr, false);
   ASSERT_TRUE(answer.is_object()) << outcome.out;
@@ -188,10 +155,10 @@ TEST_F(ForPrograms, APlanThatDoesNotFitIsOneAnswer) {
 }
 
 TEST_F(ForPrograms, HelpIsJson) {
-  const json all = json::parse(run({"help", "--json"}).out);
+  const json all = json_of("help");
   EXPECT_GE(all["verbs"].size(), 12u);
   EXPECT_EQ(all["exit_codes"]["3"], "does not fit");
-  const json train = json::parse(run({"help", "train", "--json"}).out);
+  const json train = json_of("help train");
   EXPECT_EQ(train["verb"], "train");
   bool has_rate = false;
   for (const json& option : train["options"])
@@ -202,17 +169,13 @@ TEST_F(ForPrograms, HelpIsJson) {
 
 TEST_F(ForPrograms, ARecipeIsTakenAsAWord) {
   directory_.write("recipe.yaml", "base_model: Llama-3.1-8B\nadapter: lora\nlora_r: 8\n");
-  const Outcome lora = run({"plan", "recipe.yaml"});
-  EXPECT_EQ(lora.exit_code, 2);
-  EXPECT_CONTAINS(lora.err, "recipe.yaml:2");
+  expect_refused("plan recipe.yaml", 2, "recipe.yaml:2");
   directory_.write("full.yaml",
                    "base_model: Llama-3.1-8B\nadapter:\nsequence_len: 1024\nmicro_batch_size: 1\n"
                    "gradient_accumulation_steps: 8\noptimizer: paged_adamw_8bit\n");
-  const Outcome full =
-      run({"plan", "full.yaml", "--machine", "4090-24g", "--host-memory", "128GiB", "--json"});
-  EXPECT_EQ(full.exit_code, 0) << full.err;
-  EXPECT_EQ(json::parse(full.out)["task"], "causal-lm");
-  EXPECT_EQ(json::parse(full.out)["train_batch_size"], 8);
+  const json full = json_of("plan full.yaml --machine 4090-24g --host-memory 128GiB");
+  EXPECT_EQ(full["task"], "causal-lm");
+  EXPECT_EQ(full["train_batch_size"], 8);
 }
 
 }  // namespace

@@ -1,43 +1,18 @@
 // ferry plan with drives as a third place: what it says of space, traffic, time and wear.
 
-#include <nlohmann/json.hpp>
-
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
 
-class PlanWithDrives : public testing::Test {
- protected:
-  void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
-  }
-  Outcome plan(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"plan", "--model", "bert-large-uncased", "--machine",
-                                      "2080ti-11g"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_ferry({.arguments = words,
-                      .environment = {{"XDG_DATA_HOME", home_.path().string()},
-                                      {"XDG_CONFIG_HOME", home_.path().string()},
-                                      {"LC_ALL", "C"}}});
-  }
-  /** All states on a drive, with an option more. */
-  Outcome on_drive(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"--nvme-path", "/mnt/nvme", "--placement", "nvme"});
-    return plan(more);
-  }
-  static nlohmann::json parsed(const Outcome& outcome) {
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
-  }
+using PlanWithDrives = FerryTest;
 
-  config::TemporaryDirectory home_;
-};
+const std::string kPlan = "plan --model bert-large-uncased --machine 2080ti-11g ";
+/** All states on a drive. */
+const std::string kOnDrive = kPlan + "--nvme-path /mnt/nvme --placement nvme ";
 
 TEST_F(PlanWithDrives, FiguresAddUp) {
-  const auto all = parsed(on_drive({"--json", "--nvme-endurance", "100TB"}));
+  const auto all = json_of(kOnDrive + "--nvme-endurance 100TB");
   const auto& nvme = all["nvme"];
   int64_t states_bytes = 0;
   for (const auto& row : all["rows"])
@@ -59,7 +34,7 @@ TEST_F(PlanWithDrives, FiguresAddUp) {
   EXPECT_GT(all["time"]["nvme_write_s"], 0.9 * least_s);
   EXPECT_GT(all["time"]["nvme_read_s"], 0);
 
-  const auto none = parsed(on_drive({"--json", "--save-strategy", "no"}))["nvme"];
+  const auto none = json_of(kOnDrive + "--save-strategy no")["nvme"];
   EXPECT_EQ(none["n_copies"], 2);
   EXPECT_TRUE(none["life_steps"].is_null());
   EXPECT_TRUE(none["endurance_bytes"].is_null());
@@ -67,49 +42,47 @@ TEST_F(PlanWithDrives, FiguresAddUp) {
 }
 
 TEST_F(PlanWithDrives, TextTellsSpaceTrafficAndWear) {
-  const Outcome text = on_drive({"--save-strategy", "no", "--nvme-memory", "400GiB"});
+  const Outcome text = run(kOnDrive + "--save-strategy no --nvme-memory 400GiB");
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_CONTAINS(text.out, "of 400.00 GiB; 2 copies of the states");
   for (const char* part : {"A step reads ", "reads from the drive", "writes to the drive"})
     EXPECT_CONTAINS(text.out, part);
   EXPECT_EQ(text.out.find("nvme_endurance"), std::string::npos) << "nobody asked for it";
   EXPECT_EQ(text.err.find("warning"), std::string::npos);
-  EXPECT_CONTAINS(on_drive({"--verbose"}).out, "not known: give nvme_endurance");
+  EXPECT_CONTAINS(run(kOnDrive + "--verbose").out, "not known: give nvme_endurance");
 
-  const Outcome worn = on_drive({"--nvme-endurance", "1TB"});
+  const Outcome worn = run(kOnDrive + "--nvme-endurance 1TB");
   EXPECT_EQ(worn.exit_code, 0) << "a warning is no refusal";
   EXPECT_CONTAINS(worn.out, "of training without a pause: ");
   EXPECT_CONTAINS(worn.err + worn.out, "warning: this run writes so much to the drive");
-  const Outcome lasting = on_drive({"--nvme-endurance", "9000TB", "--train-batch-size", "1024"});
+  const Outcome lasting = run(kOnDrive + "--nvme-endurance 9000TB --train-batch-size 1024");
   EXPECT_CONTAINS(lasting.out, " years of training without a pause: ");
   EXPECT_EQ((lasting.err + lasting.out).find("warning"), std::string::npos);
 }
 
 TEST_F(PlanWithDrives, NamesWhatIsOnThem) {
-  const std::vector<std::string> small = {"--host-memory", "1200MiB", "--save-strategy", "no"};
-  const Outcome text = on_drive(small);
+  const std::string small = kOnDrive + "--host-memory 1200MiB --save-strategy no";
+  const Outcome text = run(small);
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_CONTAINS(text.out, "2 copies of the states and weights, one of the gradients");
   EXPECT_CONTAINS(text.out, "gradients of ");
-  const Outcome json = plan({"--nvme-path", "/mnt/nvme", "--placement", "nvme", "--host-memory",
-                             "1200MiB", "--save-strategy", "no", "--json"});
-  EXPECT_GT(parsed(json)["nvme"]["grad_bytes"], 0);
-  EXPECT_EQ(parsed(on_drive({"--json"}))["nvme"]["grad_bytes"], 0);
+  EXPECT_GT(json_of(small)["nvme"]["grad_bytes"], 0);
+  EXPECT_EQ(json_of(kOnDrive)["nvme"]["grad_bytes"], 0);
 }
 
 TEST_F(PlanWithDrives, TooLittleSpaceIsSaidInItsRow) {
-  const Outcome small = on_drive({"--nvme-memory", "1GiB"});
+  const Outcome small = run(kOnDrive + "--nvme-memory 1GiB");
   EXPECT_EQ(small.exit_code, 3);
   EXPECT_CONTAINS(small.err, "nvme_memory");
   EXPECT_CONTAINS(small.out, "of 1.00 GiB: too much");
 }
 
 TEST_F(PlanWithDrives, ARunThatNeedsNoneWritesNothing) {
-  const auto with = parsed(plan({"--json", "--nvme-path", "/mnt/nvme"}));
+  const auto with = json_of(kPlan + "--nvme-path /mnt/nvme");
   EXPECT_EQ(with["nvme"]["store_bytes"], 0);
   EXPECT_EQ(with["nvme"]["step_written_bytes"], 0);
-  EXPECT_TRUE(parsed(plan({"--json"}))["nvme"].is_null());
-  const Outcome text = plan({"--nvme-path", "/mnt/nvme"});
+  EXPECT_TRUE(json_of(kPlan)["nvme"].is_null());
+  const Outcome text = run(kPlan + "--nvme-path /mnt/nvme");
   EXPECT_EQ(text.out.find("A step reads"), std::string::npos);
 }
 

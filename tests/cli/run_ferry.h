@@ -22,12 +22,14 @@ struct Outcome {
   std::string out, err;
 };
 
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
 struct Start {
   std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment = {};  // added
-  std::string directory = {};                                         // empty: the test's
-  std::string out_file = {};  // standard output goes here instead
-  std::string program = {};   // empty: ferry; else looked for in PATH
+  Environment environment = {};  // added
+  std::string directory = {};    // empty: the test's
+  std::string out_file = {};     // standard output goes here instead
+  std::string program = {};      // empty: ferry; else looked for in PATH
 };
 
 /** The program under test, from FERRY_BINARY. */

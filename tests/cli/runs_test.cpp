@@ -1,12 +1,12 @@
 // ferry runs ls, show and report from outside: what stands on 80 columns, what is found from
 // elsewhere, what a report tells and what not.
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
@@ -14,21 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using config::contains;
 
-class RunsVerb : public testing::Test {
+class RunsVerb : public FerryTest {
  protected:
-  void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
-  }
-  /** In the test's directory or one below it; with an index of runs of its own. */
-  Outcome run(const std::vector<std::string>& arguments, const std::string& below = "") const {
-    return run_ferry({arguments,
-                      {{"XDG_DATA_HOME", (directory_.path() / "data").string()},
-                       {"HOME", (directory_.path() / "home").string()},
-                       {"LC_ALL", "C"},
-                       {"COLUMNS", "80"}},
-                      (directory_.path() / below).string()});
-  }
   fs::path make_run(const std::string& path, int n_done, const std::string& phase = "finished") {
     const nlohmann::json record = {{"phase", phase},
                                    {"created", "2026-11-21T10:15:00Z"},
@@ -42,14 +29,18 @@ class RunsVerb : public testing::Test {
     directory_.write(path + "/metrics.jsonl", lines);
     return directory_.write(path + "/run.json", record.dump()).parent_path();
   }
-  static std::vector<std::string> names_in(const std::string& json) {
+  static std::vector<std::string> names_in(const nlohmann::json& runs) {
     std::vector<std::string> names;
-    for (const auto& run : nlohmann::json::parse(json))
+    for (const auto& run : runs)
       names.push_back(fs::path(run["path"].get<std::string>()).filename().string());
     std::ranges::sort(names);
     return names;
   }
-  config::TemporaryDirectory directory_;
+  /** What `ferry runs ls` lists in a directory below. */
+  std::vector<std::string> listed_in(const std::string& below) const {
+    return names_in(nlohmann::json::parse(
+        run_ferry({{"runs", "ls", "--json"}, {{"XDG_DATA_HOME", path("data")}}, path(below)}).out));
+  }
 };
 
 TEST_F(RunsVerb, ListsOnEightyColumns) {
@@ -58,10 +49,8 @@ TEST_F(RunsVerb, ListsOnEightyColumns) {
   // On a terminal: a pipe gets names in full.
   const Outcome outcome = run_ferry(
       {.arguments = {"-qec", "stty cols 80; '" + ferry_binary() + "' runs ls", "/dev/null"},
-       .environment = {{"XDG_DATA_HOME", (directory_.path() / "data").string()},
-                       {"LC_ALL", "C"},
-                       {"NO_COLOR", "1"},
-                       {"TERM", "xterm"}},
+       .environment =
+           {{"XDG_DATA_HOME", path("data")}, {"LC_ALL", "C"}, {"NO_COLOR", "1"}, {"TERM", "xterm"}},
        .directory = directory_.path().string(),
        .program = "script"});
   if (outcome.exit_code == 98) GTEST_SKIP() << "no script here to make a terminal";
@@ -71,7 +60,7 @@ TEST_F(RunsVerb, ListsOnEightyColumns) {
   for (std::string line; std::getline(lines, line); ++n_lines)
     EXPECT_LE(line.substr(0, line.find('\r')).size(), 80u) << line;
   EXPECT_EQ(n_lines, 3u) << outcome.out;
-  EXPECT_TRUE(contains(run({"runs", "ls"}).out, "2026-11-22_101500_bert-base-uncased_sst2\n"));
+  EXPECT_TRUE(contains(run("runs ls").out, "2026-11-22_101500_bert-base-uncased_sst2\n"));
   for (const char* part : {"lost", "finished", "25 %", "100 %", "0.1000", "15 s", "1 min",
                            "bert-base", "sst2", "2026-11-21_1015", "2026-11-22_1015"})
     EXPECT_TRUE(contains(outcome.out, part)) << part << " in:\n" << outcome.out;
@@ -80,19 +69,15 @@ TEST_F(RunsVerb, ListsOnEightyColumns) {
 TEST_F(RunsVerb, ChecksReportsAndDeletesForPrograms) {
   const fs::path made = make_run("runs/gamma", 3);
   directory_.write("runs/gamma/config.toml", "seed = 1\n");
-  const nlohmann::json checked =
-      nlohmann::json::parse(run({"runs", "check", made.string(), "--json"}).out);
+  const auto checked = json_of("runs check runs/gamma");
   EXPECT_EQ(checked["settings"], "without a checksum");
   EXPECT_TRUE(checked["checkpoints"].empty());
-  const nlohmann::json reported = nlohmann::json::parse(
-      run({"runs", "report", made.string(), "--output", "r.zip", "--json"}).out);
+  const auto reported = json_of("runs report runs/gamma --output r.zip");
   EXPECT_TRUE(fs::exists(directory_.path() / reported["report"].get<std::string>()));
-  const nlohmann::json asked =
-      nlohmann::json::parse(run({"runs", "delete", made.string(), "--json"}).out);
+  const auto asked = json_of("runs delete runs/gamma");
   EXPECT_EQ(asked["removed"], false);
   EXPECT_TRUE(fs::exists(made));
-  const nlohmann::json deleted =
-      nlohmann::json::parse(run({"runs", "delete", made.string(), "--yes", "--json"}).out);
+  const auto deleted = json_of("runs delete runs/gamma --yes");
   EXPECT_EQ(deleted["removed"], true);
   EXPECT_GT(deleted["paths"][0]["bytes"], 0);
   EXPECT_FALSE(fs::exists(made));
@@ -101,41 +86,34 @@ TEST_F(RunsVerb, ChecksReportsAndDeletesForPrograms) {
 TEST_F(RunsVerb, KnowsRunsElsewhereAndTakesTheBeginningOfAName) {
   make_run("other/place/alpha-one", 3);
   make_run("runs/beta", 3);
-  EXPECT_EQ(names_in(run({"runs", "ls", "--json"}).out), std::vector<std::string>{"beta"});
-  EXPECT_EQ(run({"runs", "ls", "other/place"}).exit_code, 0);
+  EXPECT_EQ(listed_in(""), std::vector<std::string>{"beta"});
+  EXPECT_EQ(run("runs ls other/place").exit_code, 0);
   fs::create_directories(directory_.path() / "home/deep");
-  EXPECT_EQ(names_in(run({"runs", "ls", "--json"}, "home/deep").out),
-            (std::vector<std::string>{"alpha-one", "beta"}));
-  const Outcome shown = run({"runs", "show", "alpha"}, "home/deep");
+  EXPECT_EQ(listed_in("home/deep"), (std::vector<std::string>{"alpha-one", "beta"}));
+  const Outcome shown =
+      run_ferry({{"runs", "show", "alpha"}, {{"XDG_DATA_HOME", path("data")}}, path("home/deep")});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   for (const char* part : {"alpha-one", "finished", "3 of 40 steps (8 %)", "bert-base-uncased",
                            "sst2.tsv", "0.333333"})
     EXPECT_TRUE(contains(shown.out, part)) << part << " in:\n" << shown.out;
   make_run("runs/alpha-two", 3);
-  const Outcome either = run({"runs", "show", "alpha"});
+  const Outcome either = run("runs show alpha");
   EXPECT_EQ(either.exit_code, 4);
   EXPECT_TRUE(contains(either.err, "any of 2 runs")) << either.err;
-  EXPECT_EQ(run({"runs", "show", "gamma"}).exit_code, 4);
+  EXPECT_EQ(run("runs show gamma").exit_code, 4);
   fs::remove_all(directory_.path() / "other/place/alpha-one");
-  EXPECT_EQ(names_in(run({"runs", "ls", "--json"}).out),
-            (std::vector<std::string>{"alpha-two", "beta"}));
+  EXPECT_EQ(listed_in(""), (std::vector<std::string>{"alpha-two", "beta"}));
 }
 
 TEST_F(RunsVerb, SaysHowAVerbIsCalled) {
-  for (const auto& [words, message] :
-       {std::pair<std::vector<std::string>, std::string>{{}, "needs a verb"},
-        {{"show"}, "ferry runs show needs a RUN"},
-        {{"list"}, "did you mean 'ls'?"},
-        {{"sohw", "x"}, "did you mean 'show'?"},
-        {{"rm", "x"}, "did you mean 'delete'?"},
-        {{"logs", "x"}, "train.log"},
-        {{"compare", "a"}, "usage: ferry runs compare RUN RUN"}}) {
-    std::vector<std::string> all = {"runs"};
-    all.insert(all.end(), words.begin(), words.end());
-    const Outcome outcome = run_ferry({all, {{"XDG_DATA_HOME", directory_.path().string()}}});
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
-    EXPECT_CONTAINS(outcome.err, message);
-  }
+  for (const auto& [words, message] : {std::pair{"", "needs a verb"},
+                                       {"show", "ferry runs show needs a RUN"},
+                                       {"list", "did you mean 'ls'?"},
+                                       {"sohw x", "did you mean 'show'?"},
+                                       {"rm x", "did you mean 'delete'?"},
+                                       {"logs x", "train.log"},
+                                       {"compare a", "usage: ferry runs compare RUN RUN"}})
+    expect_refused(std::string("runs ") + words, 2, message);
 }
 
 TEST_F(RunsVerb, ComparesInNumbersThatPeopleRead) {
@@ -145,36 +123,24 @@ TEST_F(RunsVerb, ComparesInNumbersThatPeopleRead) {
     directory_.write(run + "/run.json", R"({"phase": "finished", "n_steps": 60})");
     directory_.write(run + "/config.toml",
                      std::string("learning_rate = ") + rate + "\noutput_dir = \"" + run + "\"\n");
-    directory_.write(run + "/metrics.jsonl", nlohmann::json({{"step", 60},
-                                                             {"loss", 0.66312345},
-                                                             {"learning_rate", 0.0},
-                                                             {"step_ms", 1000.0},
-                                                             {"host_bytes", 573755000},
-                                                             {"time", 1795560000.5}})
-                                                     .dump() +
-                                                 "\n" +
-                                                 nlohmann::json({{"step", 60},
-                                                                 {"eval_loss", 0.5},
-                                                                 {"eval_accuracy", accuracy},
-                                                                 {"time", 1795560001.5}})
-                                                     .dump() +
-                                                 "\n");
+    directory_.write(
+        run + "/metrics.jsonl",
+        R"({"step": 60, "loss": 0.66312345, "learning_rate": 0.0, "step_ms": 1000.0, )"
+        R"("host_bytes": 573755000, "time": 1795560000.5})"
+        "\n" +
+            fmt::format(
+                R"({{"step": 60, "eval_loss": 0.5, "eval_accuracy": {}, "time": 1795560001.5}})",
+                accuracy) +
+            "\n");
   }
-  const auto compare = [&](bool as_json) {
-    std::vector<std::string> words = {"runs", "compare",
-                                      (directory_.path() / "both/first").string(),
-                                      (directory_.path() / "both/second").string()};
-    if (as_json) words.push_back("--json");
-    return run_ferry({words, {{"XDG_DATA_HOME", directory_.path().string()}}});
-  };
-  const Outcome text = compare(false);
+  const Outcome text = run("runs compare both/first both/second");
   ASSERT_EQ(text.exit_code, 0) << text.err;
   for (const char* part : {"547.2 MiB", "0.6631", "0.8125", "5e-05"})
     EXPECT_CONTAINS(text.out, part);
   EXPECT_EQ(text.out.find("learning_rate"), text.out.rfind("learning_rate")) << text.out;
   for (const char* absent : {"e+0", "output_dir", "\ntime "})
     EXPECT_EQ(text.out.find(absent), std::string::npos) << text.out;
-  const auto json = nlohmann::json::parse(compare(true).out);
+  const auto json = json_of("runs compare both/first both/second");
   EXPECT_EQ(json["results"]["eval_accuracy"], nlohmann::json({0.75, 0.8125}));
   EXPECT_EQ(json["results"]["host_bytes"][0], 573755000);
   EXPECT_TRUE(json["settings"].contains("learning_rate"));
@@ -183,16 +149,16 @@ TEST_F(RunsVerb, ComparesInNumbersThatPeopleRead) {
 TEST_F(RunsVerb, ABrokenIndexFailsNoCommand) {
   make_run("runs/alpha", 3);
   const fs::path file = directory_.write("data/ferry/runs.db", std::string(9000, 'z'));
-  Outcome outcome = run({"runs", "ls", "--json"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(names_in(outcome.out), std::vector<std::string>{"alpha"});
-  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  const auto is_listed = [&] {
+    const Outcome outcome = run("runs ls --json");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(names_in(nlohmann::json::parse(outcome.out)), std::vector<std::string>{"alpha"});
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  };
+  is_listed();
   fs::remove(file);
   fs::create_directory(file);  // no file at all
-  outcome = run({"runs", "ls", "--json"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(names_in(outcome.out), std::vector<std::string>{"alpha"});
-  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  is_listed();
 }
 
 /** The zip as Python reads it: {"name": "text"}. */
@@ -237,7 +203,8 @@ TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
       << R"({"step":5001,"loss":0.25,"text":")" + text + "\"}\n";
   directory_.write(below + "checkpoint-5/COMPLETE", "5\n");
 
-  const Outcome outcome = run({"runs", "report", made.string(), "--output", "out.zip"});
+  const std::string report = "runs report home/work/runs/alpha ";
+  const Outcome outcome = run(report + "--output out.zip");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "out.zip\n");
   const auto files = unzipped(directory_.path() / "out.zip");
@@ -260,18 +227,18 @@ TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
   EXPECT_TRUE(nlohmann::json::parse(files["doctor.json"].get<std::string>()).contains("memory"));
 
   // Nothing is overwritten; the name it chooses itself is a new one each time.
-  EXPECT_EQ(run({"runs", "report", made.string(), "--output=out.zip"}).exit_code, 2);
-  EXPECT_EQ(run({"runs", "report", made.string()}).out, "ferry-report-alpha.zip\n");
-  EXPECT_EQ(run({"runs", "report", made.string()}).out, "ferry-report-alpha-2.zip\n");
-  EXPECT_EQ(run({"runs", "report", made.string(), "--output=no/where.zip"}).exit_code, 5);
+  EXPECT_EQ(run(report + "--output=out.zip").exit_code, 2);
+  EXPECT_EQ(run(report).out, "ferry-report-alpha.zip\n");
+  EXPECT_EQ(run(report).out, "ferry-report-alpha-2.zip\n");
+  EXPECT_EQ(run(report + "--output=no/where.zip").exit_code, 5);
 }
 
 TEST_F(RunsVerb, AReportOfABrokenRunIsMadeAllTheSame) {
   const fs::path broken = directory_.write("runs/broken/run.json", "{ half").parent_path();
-  const Outcome outcome = run({"runs", "report", "broken"});
+  const Outcome outcome = run("runs report broken");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(fs::exists(directory_.path() / "ferry-report-broken.zip"));
-  EXPECT_EQ(run({"runs", "ls"}).exit_code, 0);
+  EXPECT_EQ(run("runs ls").exit_code, 0);
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 // ferry runs stores and delete: what runs have on drives, and what goes when somebody says so.
 
-#include <nlohmann/json.hpp>
-
 #include "offload/store/store.h"
 #include "src/runs/directory/run_place.h"
 #include "src/runs/store/store_files.h"
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
@@ -14,20 +11,11 @@ namespace {
 namespace fs = std::filesystem;
 using config::contains;
 
-class Stores : public testing::Test {
+class Stores : public FerryTest {
  protected:
   void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+    FerryTest::SetUp();
     fs::create_directory(drive_);
-  }
-  Outcome run(std::vector<std::string> words) const {
-    words.insert(words.begin(), "runs");
-    return run_ferry({.arguments = std::move(words),
-                      .environment = {{"XDG_DATA_HOME", (home_.path() / "data").string()},
-                                      {"HOME", home_.path().string()},
-                                      {"LC_ALL", "C"}},
-                      .directory = home_.path().string()});
   }
   /** As a run makes it. */
   runs::StorePlace make_store(const std::string& id) const {
@@ -41,19 +29,18 @@ class Stores : public testing::Test {
   fs::path make_run(const std::string& id) const {
     const nlohmann::ordered_json record = {{"phase", "finished"},
                                            {runs::kStoreKey, to_json(make_store(id))}};
-    return home_.write("runs/" + id + "/run.json", record.dump()).parent_path();
+    return directory_.write("runs/" + id + "/run.json", record.dump()).parent_path();
   }
 
-  config::TemporaryDirectory home_;
-  const fs::path drive_ = home_.path() / "drive";
+  const fs::path drive_ = directory_.path() / "drive";
 };
 
 TEST_F(Stores, AreListedWithTheirRuns) {
-  EXPECT_CONTAINS(run({"stores"}).out, "no run has states on a drive there");
+  EXPECT_CONTAINS(run("runs stores").out, "no run has states on a drive there");
   make_run("kept");
   make_store("lost");
   // The directory is that of a known run.
-  const auto all = nlohmann::json::parse(run({"stores", "--json"}).out);
+  const auto all = nlohmann::json::parse(run("runs stores --json").out);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0]["file"], (drive_ / "kept.states").string());
   EXPECT_EQ(all[0]["state"], "kept for its run");
@@ -61,35 +48,29 @@ TEST_F(Stores, AreListedWithTheirRuns) {
   EXPECT_GT(all[0]["bytes"], 2 * kMiB);
   EXPECT_EQ(all[1]["state"], "left over");
   EXPECT_EQ(all[1]["run"], "lost");
-  const Outcome text = run({"stores", drive_.string()});
+  const Outcome text = run("runs stores drive");
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_CONTAINS(text.out, "lost.states");
   EXPECT_CONTAINS(text.out, "ferry runs delete FILE");
-  const Outcome missing = run({"stores", "no-such"});
-  EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_CONTAINS(missing.err, "'no-such' is no directory");
+  expect_refused("runs stores no-such", 2, "'no-such' is no directory");
 }
 
 TEST_F(Stores, GoWithTheirRun) {
   const fs::path kept = make_run("kept");
-  home_.write("runs/kept/final/model.safetensors", std::string(1 << 20, 'x'));
-  const Outcome asked = run({"delete", "kept"});
+  directory_.write("runs/kept/final/model.safetensors", std::string(1 << 20, 'x'));
+  const Outcome asked = run("runs delete kept");
   EXPECT_EQ(asked.exit_code, 0) << asked.err;
   EXPECT_CONTAINS(asked.out, "nothing was removed: say --yes");
   EXPECT_CONTAINS(asked.out, (drive_ / "kept.states").string());
   EXPECT_TRUE(fs::exists(kept));
-  const Outcome owned = run({"delete", (drive_ / "kept.states").string(), "--yes"});
-  EXPECT_EQ(owned.exit_code, 2);
-  EXPECT_CONTAINS(owned.err, "has the states of the run");
+  expect_refused("runs delete drive/kept.states --yes", 2, "has the states of the run");
   {
     runs::RunPlace training(kept);
     training.lock();
-    const Outcome busy = run({"delete", "kept", "--yes"});
-    EXPECT_EQ(busy.exit_code, 2);
-    EXPECT_CONTAINS(busy.err, "a process trains in");
+    expect_refused("runs delete kept --yes", 2, "a process trains in");
   }
   EXPECT_TRUE(fs::exists(drive_ / "kept.states"));
-  const Outcome done = run({"delete", "kept", "--yes"});
+  const Outcome done = run("runs delete kept --yes");
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_FALSE(fs::exists(kept));
   EXPECT_TRUE(fs::is_empty(drive_));
@@ -97,33 +78,27 @@ TEST_F(Stores, GoWithTheirRun) {
 
 TEST_F(Stores, OfNobodyAndLinksToRunsStay) {
   const fs::path kept = make_run("kept");
-  const std::string notes = home_.write("drive/notes.states", "not a store at all").string();
-  EXPECT_CONTAINS(run({"stores"}).out, "does not say whose it is");
-  const Outcome refused = run({"delete", notes, "--yes"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_CONTAINS(refused.err, "does not say that it is a run's");
-  EXPECT_TRUE(fs::exists(notes));
-  fs::create_directory_symlink(kept, home_.path() / "link");
-  const Outcome link = run({"delete", "link", "--yes"});
-  EXPECT_EQ(link.exit_code, 2);
-  EXPECT_CONTAINS(link.err, "'link' is a link to a run");
+  directory_.write("drive/notes.states", "not a store at all");
+  EXPECT_CONTAINS(run("runs stores").out, "does not say whose it is");
+  expect_refused("runs delete drive/notes.states --yes", 2, "does not say that it is a run's");
+  EXPECT_TRUE(fs::exists(path("drive/notes.states")));
+  fs::create_directory_symlink(kept, path("link"));
+  expect_refused("runs delete link --yes", 2, "'link' is a link to a run");
   EXPECT_TRUE(fs::exists(kept / "run.json") && fs::exists(drive_ / "kept.states"));
 }
 
 TEST_F(Stores, ThatAreLeftOverGoByTheirFile) {
   const runs::StorePlace place = make_store("lost");
-  const std::string file = place.files[0].path.string();
-  EXPECT_CONTAINS(run({"delete", file}).out, "say --yes");
+  const std::string line = "runs delete drive/lost.states";
+  EXPECT_CONTAINS(run(line).out, "say --yes");
   {
     const auto open = runs::StoreFiles::open(place, {.directories = {drive_}});
-    const Outcome busy = run({"delete", file, "--yes"});
-    EXPECT_EQ(busy.exit_code, 2);
-    EXPECT_CONTAINS(busy.err, "is in use by a run");
+    expect_refused(line + " --yes", 2, "is in use by a run");
   }
-  EXPECT_EQ(run({"delete", file, "--yes"}).exit_code, 0);
+  EXPECT_EQ(run(line + " --yes").exit_code, 0);
   EXPECT_TRUE(fs::is_empty(drive_));
-  EXPECT_EQ(run({"delete", file, "--yes"}).exit_code, 4) << "no run has that name";
-  EXPECT_EQ(run({"ls", "--yes"}).exit_code, 2);
+  EXPECT_EQ(run(line + " --yes").exit_code, 4) << "no run has that name";
+  EXPECT_EQ(run("runs ls --yes").exit_code, 2);
 }
 
 }  // namespace
