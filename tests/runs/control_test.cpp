@@ -1,44 +1,25 @@
 // The control socket: many clients at once, and clients and runs that never answer.
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <gmock/gmock.h>
 
 #include <atomic>
-#include <chrono>
-#include <csignal>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/runs/control.h"
 #include "src/runs/control_client.h"
-#include "tests/files/test_files.h"
+#include "tests/runs/control_fixture.h"
 
 namespace ferry::runs {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using ::testing::HasSubstr;
 
-class ControlSocket : public ::testing::Test {
+class ControlSocket : public ControlTest {
  protected:
-  ControlSocket() { setenv("XDG_RUNTIME_DIR", directory_.path().c_str(), 1); }
-
-  static UniqueFd connect_to(const ControlServer& server) {
-    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, server.path().c_str(), sizeof address.sun_path - 1);
-    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    return fd;
-  }
   /** Answers `n` questions with what they ask. */
   static void answer(ControlServer& server, int n) {
     const auto end = Clock::now() + 60s;
@@ -49,8 +30,6 @@ class ControlSocket : public ::testing::Test {
       }
     EXPECT_EQ(n, 0) << "questions that did not arrive";
   }
-
-  test::TempDir directory_;
 };
 
 TEST_F(ControlSocket, ManyClientsGetEachItsAnswer) {
@@ -74,8 +53,8 @@ TEST_F(ControlSocket, ManyClientsGetEachItsAnswer) {
 
 TEST_F(ControlSocket, ClientsThatNeverSendKeepNobodyOut) {
   ControlServer server(directory_ / "run");
-  const UniqueFd silent = connect_to(server);
-  const UniqueFd dripping = connect_to(server);
+  const UniqueFd silent = connect_to(server.path());
+  const UniqueFd dripping = connect_to(server.path());
   std::jthread drips([&dripping](std::stop_token stop) {  // a byte now and then, never a line
     while (!stop.stop_requested()) {
       ::send(dripping.get(), "{", 1, MSG_NOSIGNAL);
@@ -90,7 +69,7 @@ TEST_F(ControlSocket, ClientsThatNeverSendKeepNobodyOut) {
 
 TEST_F(ControlSocket, AClientThatNeverReadsHoldsUpNothing) {
   ControlServer server(directory_ / "run");
-  const UniqueFd deaf = connect_to(server);
+  const UniqueFd deaf = connect_to(server.path());
   const std::string question = "{\"command\": \"say\"}\n";
   ASSERT_EQ(::send(deaf.get(), question.data(), question.size(), 0),
             static_cast<ssize_t>(question.size()));
@@ -105,42 +84,21 @@ TEST_F(ControlSocket, TheEndDoesNotWaitForAClient) {
   const auto start = Clock::now();
   {
     ControlServer server(directory_ / "run");
-    const UniqueFd silent = connect_to(server);
+    const UniqueFd silent = connect_to(server.path());
     std::this_thread::sleep_for(100ms);  // until the server listens to it
   }
   EXPECT_LT(Clock::now() - start, 30s);
 }
 
-/** A process of its own that holds the socket; it answers nothing. */
-pid_t start_listener(const std::filesystem::path& run, const std::filesystem::path& ready) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  {
-    ControlServer server(run);
-    std::ofstream(ready) << server.path().string();
-    while (true)
-      ::pause();
-  }
-}
-
 TEST_F(ControlSocket, ARunThatIsStoppedIsNotWaitedFor) {
-  const auto ready = directory_ / "ready";
-  const pid_t child = start_listener(directory_ / "run", ready);
-  std::string socket;
-  while (socket.empty()) {
-    std::ifstream(ready) >> socket;
-    std::this_thread::sleep_for(5ms);
-  }
-  ::kill(child, SIGSTOP);
-  int status = 0;
-  ::waitpid(child, &status, WUNTRACED);
+  const StoppedRun run(directory_ / "run", directory_ / "ready");
   // Again and again, until the socket takes no more.
   for (int i = 0; i < 12; ++i) {
     if (i > 0 && i < 11) {  // leaves its question there without waiting
       if (const pid_t asker = ::fork(); asker == 0) {
         std::thread([] { std::this_thread::sleep_for(200ms), ::_exit(0); }).detach();
         try {
-          ask_run(socket, {{"command", "pause"}});
+          ask_run(run.socket(), {{"command", "pause"}});
         } catch (const Error&) {
         }
         ::_exit(0);
@@ -149,20 +107,16 @@ TEST_F(ControlSocket, ARunThatIsStoppedIsNotWaitedFor) {
       }
       continue;
     }
-    try {
-      ask_run(socket, {{"command", "pause"}});
-      ADD_FAILURE() << "nobody can have answered";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.fault(), Fault::machine);
-      const std::string text = error.what();
-      EXPECT_NE(text.find("kill -CONT"), text.npos) << text;
-      if (i == 0) {
-        EXPECT_NE(text.find(std::to_string(child)), text.npos) << text;
-      }
+    const std::string text = test::error_of(
+        [&] {
+          ask_run(run.socket(), {{"command", "pause"}});
+        },
+        Fault::machine);
+    EXPECT_THAT(text, HasSubstr("kill -CONT"));
+    if (i == 0) {
+      EXPECT_THAT(text, HasSubstr(std::to_string(run.pid())));
     }
   }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
 }
 
 /** A socket may be anybody's: nothing is told to a process of another user. */
@@ -170,12 +124,7 @@ TEST_F(ControlSocket, AProcessOfAnotherUserIsNotTheRun) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
   const std::filesystem::path path = directory_ / "run.sock";
-  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const UniqueFd listener = listen_at(path, SOCK_NONBLOCK);
   std::filesystem::permissions(path, std::filesystem::perms::all);
   const auto ask_as = [&](uid_t user) {  // 0: another user was found, 1: something else
     const pid_t asker = ::fork();

@@ -7,20 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 
 #include <atomic>
-#include <csignal>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "src/runs/control.h"
-#include "tests/files/test_files.h"
+#include "tests/runs/control_fixture.h"
 
 namespace ferry::service {
 namespace {
@@ -36,12 +28,9 @@ bool is_readable(int fd, std::chrono::milliseconds patience) {
   return ::poll(&watched, 1, static_cast<int>(patience.count())) > 0;
 }
 
-class SteeredRun : public ::testing::Test {
+class SteeredRun : public runs::ControlTest {
  protected:
-  SteeredRun() {
-    setenv("XDG_RUNTIME_DIR", directory_.path().c_str(), 1);
-    fs::create_directory(run_);
-  }
+  SteeredRun() { fs::create_directory(run_); }
   void write_record(const std::string& phase, const std::string& socket) {
     nlohmann::json record = {{"format_version", 1}, {"phase", phase}};
     if (!socket.empty()) record["control_socket"] = socket;
@@ -61,6 +50,7 @@ class SteeredRun : public ::testing::Test {
     EXPECT_EQ(client.n_waiting(), 0u);
     return all;
   }
+  static RunReply reply(RunClient& client, int64_t id) { return replies(client)[id]; }
   /** Takes so many requests, then answers them, the last one first. */
   static void answer(runs::ControlServer& server, int n) {
     std::vector<runs::ControlRequest> taken;
@@ -71,7 +61,6 @@ class SteeredRun : public ::testing::Test {
                       request->command() + request->argument("save") + request->argument("value"));
   }
 
-  test::TempDir directory_;
   const fs::path run_ = directory_ / "run";
 };
 
@@ -130,8 +119,7 @@ TEST_F(SteeredRun, AnAnswerThatNeverComesTimesOut) {
   EXPECT_THAT(all[late].text, HasSubstr("may still do what was asked"));
   answer(server, 1);  // and hears nothing of it
   std::jthread run([&] { answer(server, 1); });
-  const int64_t next = client.resume();
-  EXPECT_EQ(replies(client)[next].text, "resume");
+  EXPECT_EQ(reply(client, client.resume()).text, "resume");
 }
 
 TEST_F(SteeredRun, ItsEndIsHeardByWhoWaits) {
@@ -140,12 +128,11 @@ TEST_F(SteeredRun, ItsEndIsHeardByWhoWaits) {
   RunClient client(run_);
   const int64_t id = client.pause();
   ASSERT_TRUE(server->take(30s));  // destroyed without an answer
-  const RunReply reply = replies(client)[id];
-  EXPECT_EQ(reply.outcome, Outcome::unheard);
-  EXPECT_THAT(reply.text, HasSubstr("ended before it answered"));
+  const RunReply heard = reply(client, id);
+  EXPECT_EQ(heard.outcome, Outcome::unheard);
+  EXPECT_THAT(heard.text, HasSubstr("ended before it answered"));
   server.reset();
-  const int64_t after = client.pause();
-  EXPECT_THAT(replies(client)[after].text, HasSubstr("nobody listens"));
+  EXPECT_THAT(reply(client, client.pause()).text, HasSubstr("nobody listens"));
 }
 
 TEST_F(SteeredRun, WithoutASocketTheReplySaysWhy) {
@@ -154,32 +141,22 @@ TEST_F(SteeredRun, WithoutASocketTheReplySaysWhy) {
   EXPECT_TRUE(is_readable(client.descriptor(), 30s));
   EXPECT_THAT(replies(client)[missing].text, HasSubstr("run.json"));
   write_record("preparing", "");
-  const int64_t early = client.save();
-  EXPECT_THAT(replies(client)[early].text, HasSubstr("no control socket yet"));
+  EXPECT_THAT(reply(client, client.save()).text, HasSubstr("no control socket yet"));
   write_record("finished", "");
-  const int64_t over = client.stop(true);
-  EXPECT_THAT(replies(client)[over].text, HasSubstr("does not run: it is finished"));
+  EXPECT_THAT(reply(client, client.stop(true)).text, HasSubstr("does not run: it is finished"));
   const std::string own = own_socket();
   write_record("training", own);
-  const int64_t gone = client.pause();
-  EXPECT_THAT(replies(client)[gone].text, HasSubstr("nobody listens at '" + own + "'"));
+  EXPECT_THAT(reply(client, client.pause()).text, HasSubstr("nobody listens at '" + own + "'"));
   write_record("training", "/no/socket");
-  const int64_t foreign = client.pause();
-  EXPECT_THAT(replies(client)[foreign].text, HasSubstr("is not the socket of this run"));
+  EXPECT_THAT(reply(client, client.pause()).text, HasSubstr("is not the socket of this run"));
   std::ofstream(run_ / "run.json") << "{";
-  const int64_t damaged = client.pause();
-  EXPECT_EQ(replies(client)[damaged].outcome, Outcome::unheard);
+  EXPECT_EQ(reply(client, client.pause()).outcome, Outcome::unheard);
 }
 
 /** A server of one answer, which is no run. */
 class Liar {
  public:
-  Liar(const fs::path& path, std::string says) : listening_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    EXPECT_EQ(::bind(listening_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(listening_.get(), 1), 0);
+  Liar(const fs::path& path, std::string says) : listening_(runs::listen_at(path)) {
     thread_ = std::jthread([this, says = std::move(says)] {
       const UniqueFd client(::accept(listening_.get(), nullptr, nullptr));
       ::send(client.get(), says.data(), says.size(), MSG_NOSIGNAL);
@@ -201,10 +178,9 @@ TEST_F(SteeredRun, AnswersThatAreNoneAreSaidToBe) {
     const Liar liar(socket, says);
     write_record("training", socket);
     RunClient client(run_);
-    const int64_t id = client.pause();
-    const RunReply reply = replies(client)[id];
-    EXPECT_EQ(reply.outcome, Outcome::unheard) << says.substr(0, 40);
-    EXPECT_FALSE(reply.text.empty());
+    const RunReply heard = reply(client, client.pause());
+    EXPECT_EQ(heard.outcome, Outcome::unheard) << says.substr(0, 40);
+    EXPECT_FALSE(heard.text.empty());
   }
 }
 
@@ -212,29 +188,13 @@ TEST_F(SteeredRun, AQuestionMayBeLargerThanASocketTakes) {
   runs::ControlServer server(run_);
   write_record("training", server.path());
   RunClient client(run_);
-  const int64_t id = client.set("learning_rate", std::string(4 << 20, '1'));
-  EXPECT_EQ(replies(client)[id].outcome, Outcome::unheard);  // the run takes 64 KiB
-}
-
-/** A process of its own that holds the socket; it answers nothing. */
-pid_t start_listener(const fs::path& run, const fs::path& ready) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  runs::ControlServer server(run);
-  std::ofstream(ready) << server.path().string() << "\n";
-  while (true)
-    ::pause();
+  EXPECT_EQ(reply(client, client.set("learning_rate", std::string(4 << 20, '1'))).outcome,
+            Outcome::unheard);  // the run takes 64 KiB
 }
 
 TEST_F(SteeredRun, AStoppedProcessIsNotWaitedFor) {
-  const auto ready = directory_ / "ready";
-  const pid_t child = start_listener(run_, ready);
-  std::string socket;
-  while (!std::getline(std::ifstream(ready), socket))
-    std::this_thread::sleep_for(5ms);
-  ::kill(child, SIGSTOP);
-  ::waitpid(child, nullptr, WUNTRACED);
-  write_record("training", socket);
+  const runs::StoppedRun stopped(run_, directory_ / "ready");
+  write_record("training", stopped.socket());
   RunClient client(run_);
   for (int i = 0; i < 14; ++i)  // more than wait in its socket
     client.pause();
@@ -246,8 +206,6 @@ TEST_F(SteeredRun, AStoppedProcessIsNotWaitedFor) {
   }
   EXPECT_GT(n_without_room, 0);
   EXPECT_LT(n_without_room, 14);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace
