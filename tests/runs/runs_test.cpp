@@ -1,6 +1,6 @@
 // The run directory: what is whole, what goes, what a second process and a torn line meet.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +11,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "src/base/error.h"
@@ -30,46 +29,31 @@ namespace ferry::runs {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Runs : public ::testing::Test {
  protected:
-  Runs() : run_(fs::temp_directory_path() / ("ferry_runs_" + std::to_string(getpid()))) {
-    fs::remove_all(run_);
-    fs::create_directories(run_);
-  }
-  ~Runs() override { fs::remove_all(run_); }
+  Runs() { fs::create_directory(run_); }
 
-  void make_checkpoint(int64_t step) {
+  void make_checkpoint(int64_t step, const char* weights = "weights") {
     NewCheckpoint checkpoint(run_, step);
-    write_text_file(checkpoint.path() / "model.safetensors", "weights");
+    write_text_file(checkpoint.path() / "model.safetensors", weights);
     checkpoint.commit();
   }
-  std::string metrics() const {
-    std::ostringstream text;
-    text << std::ifstream(run_ / "metrics.jsonl").rdbuf();
-    return text.str();
-  }
-  template <typename F>
-  static std::string fault_of(Fault fault, F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.fault(), fault) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
+  std::string metrics() const { return test::read_file(run_ / "metrics.jsonl"); }
+  std::vector<int64_t> complete_steps() const {
+    std::vector<int64_t> steps;
+    for (const Checkpoint& checkpoint : complete_checkpoints(run_))
+      steps.push_back(checkpoint.step);
+    return steps;
   }
 
-  fs::path run_;
+  test::TempDir directory_;
+  const fs::path run_ = directory_ / "run";
 };
-
-std::vector<int64_t> steps_of(const std::vector<Checkpoint>& all) {
-  std::vector<int64_t> steps;
-  for (const Checkpoint& checkpoint : all)
-    steps.push_back(checkpoint.step);
-  return steps;
-}
 
 TEST_F(Runs, OnlyWholeCheckpointsCount) {
   for (int64_t step : {9, 10, 100})
@@ -82,9 +66,9 @@ TEST_F(Runs, OnlyWholeCheckpointsCount) {
   fs::create_directories(run_ / "checkpoint-200.tmp");  // killed while filling
   fs::create_directories(run_ / "checkpoint-150");      // killed before COMPLETE
   fs::create_directories(run_ / "checkpoint-x");
-  EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{9, 10, 100}));
+  EXPECT_THAT(complete_steps(), ElementsAre(9, 10, 100));
   remove_oldest(run_, 2);
-  EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{10, 100}));
+  EXPECT_THAT(complete_steps(), ElementsAre(10, 100));
   EXPECT_FALSE(fs::exists(run_ / "checkpoint-9"));
   make_checkpoint(150);  // the run comes by again
   EXPECT_EQ(complete_checkpoints(run_).back().step, 150);
@@ -103,23 +87,16 @@ TEST_F(Runs, ACheckpointThatGoesWhileItIsCheckedIsNotDamaged) {
 TEST_F(Runs, WhatARunWentBackFromIsReplaced) {
   for (int64_t step : {5, 10, 15})
     make_checkpoint(step);
-  {
-    NewCheckpoint again(run_, 10);
-    write_text_file(again.path() / "model.safetensors", "other weights");
-    again.commit();
-  }
-  std::ostringstream text;
-  text << std::ifstream(run_ / "checkpoint-10/model.safetensors").rdbuf();
-  EXPECT_EQ(text.str(), "other weights");
+  make_checkpoint(10, "other weights");
+  EXPECT_EQ(test::read_file(run_ / "checkpoint-10/model.safetensors"), "other weights");
   EXPECT_FALSE(fs::exists(run_ / "checkpoint-10.tmp"));
-  EXPECT_EQ(put_aside_later(run_, 10), std::vector<std::string>{"checkpoint-15.left"});
-  EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{5, 10}));
+  EXPECT_THAT(put_aside_later(run_, 10), ElementsAre("checkpoint-15.left"));
+  EXPECT_THAT(complete_steps(), ElementsAre(5, 10));
   EXPECT_TRUE(fs::exists(run_ / "checkpoint-15.left/model.safetensors"));
 }
 
 TEST_F(Runs, ResumePointNamesTheLastCompleteOne) {
-  EXPECT_NE(fault_of(Fault::data, [&] { find_resume_point(run_); }).find("config.toml"),
-            std::string::npos);
+  EXPECT_THAT(error_of([&] { find_resume_point(run_); }), HasSubstr("config.toml"));
   write_text_file(run_ / "config.toml", "");
   EXPECT_FALSE(find_resume_point(run_).checkpoint) << "stopped before its first checkpoint";
   make_checkpoint(5);
@@ -128,9 +105,9 @@ TEST_F(Runs, ResumePointNamesTheLastCompleteOne) {
   EXPECT_EQ(find_resume_point(run_ / "checkpoint-5/").checkpoint->step, 5);
   fs::remove(run_ / "checkpoint-7/COMPLETE");
   EXPECT_EQ(find_resume_point(run_).checkpoint->step, 5);
-  const std::string said = fault_of(Fault::data, [&] { find_resume_point(run_ / "checkpoint-7"); });
-  EXPECT_NE(said.find("checkpoint-5"), std::string::npos) << said;
-  fault_of(Fault::data, [&] { find_resume_point(run_ / "nowhere"); });
+  const std::string said = error_of([&] { find_resume_point(run_ / "checkpoint-7"); });
+  EXPECT_THAT(said, HasSubstr("checkpoint-5"));
+  error_of([&] { find_resume_point(run_ / "nowhere"); });
 }
 
 TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
@@ -140,7 +117,7 @@ TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
       log.append({{"step", step}, {"loss", 1.0 / step}, {"num_input_tokens_seen", step * 10}});
     log.append({{"step", 5}, {"eval_loss", std::nan("")}});
   }
-  EXPECT_NE(metrics().find(R"({"step":5,"eval_loss":null,"nonfinite":true,)"), std::string::npos);
+  EXPECT_THAT(metrics(), HasSubstr(R"({"step":5,"eval_loss":null,"nonfinite":true,)"));
   std::ofstream(run_ / "metrics.jsonl", std::ios::app) << R"({"step":6,"lo)";  // torn by a kill
   MetricsLog log(run_, 3);
   EXPECT_EQ(log.losses(), (std::vector<double>{1.0, 1.0 / 2, 1.0 / 3}));
@@ -185,7 +162,7 @@ TEST_F(Runs, MetricsWaitForRoomOnAFullDisk) {
       log.append({{"step", step}, {"loss", 1.0}});
     EXPECT_TRUE(log.take_failure().has_value());
     EXPECT_FALSE(log.take_failure().has_value()) << "it is said once";
-    fault_of(Fault::machine, [&] { log.sync(); });
+    error_of([&] { log.sync(); }, Fault::machine);
   }
   log.append({{"step", 5}, {"loss", 1.0}});
   log.sync();
@@ -201,12 +178,11 @@ TEST_F(Runs, MetricsGoToTensorBoardOnRequestOnly) {
     log.append({{"step", 1}, {"save_seconds", 2.0}});
     log.append({{"step", 1}, {"eval_f1", 0.5}, {"eval_name", "dev"}});
   }
-  std::ostringstream bytes;
+  std::string text;
   for (const auto& entry : fs::directory_iterator(run_ / "tensorboard"))
-    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-  const std::string text = bytes.str();
+    text += test::read_file(entry.path());
   for (const char* tag : {"train/loss", "eval/f1"})
-    EXPECT_NE(text.find(tag), std::string::npos) << tag;
+    EXPECT_THAT(text, HasSubstr(tag));
   for (const char* key : {"step_ms", "skipped", "save_seconds", "eval/name"})
     EXPECT_EQ(text.find(key), std::string::npos) << key;
 }
@@ -225,8 +201,8 @@ TEST_F(Runs, MetricsOfATerabyteAreRefusedAndOtherRunsListed) {
     write_text_file(run_ / name / "run.json", R"({"phase": "finished"})");
   }
   write_metrics_with_hole(run_ / "huge/metrics.jsonl", int64_t{1} << 40);
-  const std::string said = fault_of(Fault::data, [&] { summarise(run_ / "huge"); });
-  EXPECT_NE(said.find("huge/metrics.jsonl' has 1024.00 GiB"), std::string::npos) << said;
+  const std::string said = error_of([&] { summarise(run_ / "huge"); });
+  EXPECT_THAT(said, HasSubstr("huge/metrics.jsonl' has 1024.00 GiB"));
   const std::vector<RunSummary> all = list_runs(run_);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].name(), "good");
@@ -274,8 +250,8 @@ TEST_F(Runs, OneProcessTrainsInARun) {
   mine.set_phase(Phase::training, {{"seed", 42}});
   EXPECT_EQ(read_run(run_)["phase"], "training");
   EXPECT_EQ(read_run(run_)["seed"], 42);
-  const std::string said = fault_of(Fault::usage, [&] { RunDirectory other(run_); });
-  EXPECT_NE(said.find(std::to_string(getpid())), std::string::npos) << said;
+  const std::string said = error_of([&] { RunDirectory other(run_); }, Fault::usage);
+  EXPECT_THAT(said, HasSubstr(std::to_string(getpid())));
 }
 
 TEST_F(Runs, AProcessThatIsGoneIsLost) {
@@ -317,25 +293,20 @@ TEST_F(Runs, ADirectoryThatWasMovedOrRemovedIsToldAtTheNextLine) {
   MetricsLog log(run_, 0);
   log.append({{"step", 1}, {"loss", 1.0}});
   make_checkpoint(1);
-  const fs::path elsewhere = run_.string() + "_elsewhere";
+  const fs::path elsewhere = directory_ / "elsewhere";
   fs::rename(run_, elsewhere);
-  for (const auto& write :
-       std::vector<std::function<void()>>{[&] {
-                                            log.append({{"step", 2}, {"loss", 1.0}});
-                                          },
-                                          [&] { run.set_phase(Phase::evaluating); }}) {
-    const std::string said = fault_of(Fault::machine, write);
-    EXPECT_NE(said.find("moved to '" + elsewhere.string()), std::string::npos) << said;
-    EXPECT_NE(said.find("checkpoint-1'"), std::string::npos) << said;
-    EXPECT_NE(said.find("--resume"), std::string::npos) << said;
+  const auto append = [&] { log.append({{"step", 2}, {"loss", 1.0}}); };
+  for (const std::function<void()>& write :
+       {std::function<void()>(append), {[&] { run.set_phase(Phase::evaluating); }}}) {
+    const std::string said = error_of(write, Fault::machine);
+    EXPECT_THAT(said, HasSubstr("moved to '" + elsewhere.string()));
+    EXPECT_THAT(said, HasSubstr("checkpoint-1'"));
+    EXPECT_THAT(said, HasSubstr("--resume"));
   }
   EXPECT_FALSE(fs::exists(run_)) << "nothing comes back where it was";
   fs::remove_all(elsewhere);
-  const std::string said = fault_of(Fault::machine, [&] {
-    log.append({{"step", 2}, {"loss", 1.0}});
-  });
-  EXPECT_NE(said.find("was removed"), std::string::npos) << said;
-  fault_of(Fault::machine, [&] { NewCheckpoint checkpoint(run_, 2); });
+  EXPECT_THAT(error_of(append, Fault::machine), HasSubstr("was removed"));
+  error_of([&] { NewCheckpoint checkpoint(run_, 2); }, Fault::machine);
   EXPECT_FALSE(fs::exists(run_));
 }
 
@@ -361,7 +332,7 @@ TEST_F(Runs, AReplacementThatWasInterruptedIsFinished) {
   write_text_file(run_ / "checkpoint-5.tmp" / "COMPLETE", "5\n");
   fs::create_directory(run_ / "checkpoint-5.old");  // a user's own
   remove_unfinished(run_);
-  EXPECT_EQ(steps_of(complete_checkpoints(run_)), std::vector<int64_t>{5});
+  EXPECT_THAT(complete_steps(), ElementsAre(5));
   EXPECT_EQ(read_text_file(run_ / "checkpoint-5" / "model.safetensors"), "the newer ones");
   EXPECT_FALSE(fs::exists(run_ / "checkpoint-5.tmp.old"));
   EXPECT_FALSE(fs::exists(run_ / "checkpoint-5.tmp"));
@@ -377,9 +348,9 @@ TEST_F(Runs, ARecordOfANewerFerryNamesBothVersions) {
   write_text_file(run_ / "run.json", record.dump());
   for (const auto& read : std::vector<std::function<void()>>{[&] { read_run(run_); },
                                                              [&] { RunDirectory again(run_); }}) {
-    const std::string said = fault_of(Fault::data, read);
+    const std::string said = error_of(read);
     for (const std::string& part : {std::string("99.1"), std::string("77"), here})
-      EXPECT_NE(said.find(part), std::string::npos) << said;
+      EXPECT_THAT(said, HasSubstr(part));
   }
   write_text_file(run_ / "run.json", R"({"phase": "finished"})");  // an older one has no version
   EXPECT_EQ(read_run(run_)["phase"], "finished");
@@ -387,7 +358,7 @@ TEST_F(Runs, ARecordOfANewerFerryNamesBothVersions) {
 
 /** A run that somebody else made may have links in it, to any file of the user. */
 TEST_F(Runs, HasNoLinksWhereItWrites) {
-  const fs::path other = run_.string() + "_other";
+  const fs::path other = directory_ / "other";
   fs::create_directories(other);
   write_text_file(other / "thesis.txt", "a thesis\n");
   write_text_file(other / "step-000099.jsonl", "mine\n");
@@ -395,33 +366,30 @@ TEST_F(Runs, HasNoLinksWhereItWrites) {
   RunDirectory(run_).set_phase(Phase::stopped);
   const auto refusal = [&](const char* name, const fs::path& target) {
     fs::create_symlink(target, run_ / name);
-    const std::string what = fault_of(Fault::data, [&] { RunDirectory{run_}; });
+    const std::string what = error_of([&] { RunDirectory{run_}; });
     fs::remove(run_ / name);
     return what;
   };
   for (const char* name : {"metrics.jsonl", "train.log", "config.toml", "predictions.jsonl"})
-    EXPECT_EQ(refusal(name, other / "thesis.txt").find("[files.write] '" + (run_ / name).string()),
-              0u)
-        << name;
+    EXPECT_THAT(refusal(name, other / "thesis.txt"),
+                StartsWith("[files.write] '" + (run_ / name).string()));
   for (const char* name : {"samples", "tensorboard", "state", "final", "checkpoint-1"})
-    EXPECT_NE(refusal(name, other).find("is a link to"), std::string::npos) << name;
+    EXPECT_THAT(refusal(name, other), HasSubstr("is a link to")) << name;
   for (const char* name : {"samples", "tensorboard", "checkpoint-2"}) {
     fs::create_directories(run_ / name);
-    EXPECT_NE(refusal((std::string(name) + "/x").c_str(), other / "thesis.txt").find("/x' is a"),
-              std::string::npos)
-        << name;
+    EXPECT_THAT(refusal((std::string(name) + "/x").c_str(), other / "thesis.txt"),
+                HasSubstr("/x' is a"));
     fs::remove_all(run_ / name);
   }
   // Each writer by itself, for links that come later.
   fs::create_symlink(other / "thesis.txt", run_ / "metrics.jsonl");
   fs::create_symlink(other / "thesis.txt", run_ / kTrainLogName);
   fs::create_symlink(other, run_ / "checkpoint-1");
-  fault_of(Fault::data, [&] { MetricsLog(run_, 0, false); });
+  error_of([&] { MetricsLog(run_, 0, false); });
   TrainLog(run_, {}).add("a line");
   remove_checkpoint(run_ / "checkpoint-1");
   EXPECT_EQ(read_text_file(other / "thesis.txt"), "a thesis\n");
   EXPECT_TRUE(fs::exists(other / "step-000099.jsonl") && fs::exists(other / "COMPLETE"));
-  fs::remove_all(other);
 }
 
 TEST_F(Runs, ListsTheNewestOfVeryMany) {
