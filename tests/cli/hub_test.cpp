@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/cli/run_ferry.h"
+#include "tests/cli/ferry_fixture.h"
 #include "tests/files/hub/fake_hub.h"
 
 namespace ferry::cli {
@@ -15,21 +15,16 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::FakeHub;
-using test::TempDir;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr const char* kTinyBert = R"({"model_type": "bert", "architectures": ["BertModel"],
-"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-"intermediate_size": 64, "max_position_embeddings": 64, "type_vocab_size": 2})";
 
 constexpr const char* kLargeLlama = R"({"model_type": "llama", "vocab_size": 128256,
 "hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
 "intermediate_size": 28672, "max_position_embeddings": 8192, "rms_norm_eps": 1e-05,
 "rope_theta": 500000.0, "hidden_act": "silu"})";
 
-class Hub : public testing::Test {
+class Hub : public FerryTest {
  protected:
   Hub() {
     hub_.put("models/org/tiny/main/config.json", kTinyBert);
@@ -42,20 +37,18 @@ class Hub : public testing::Test {
              R"({"tokenizer_class": "BertTokenizer", "do_lower_case": true})");
   }
 
-  Outcome run(std::vector<std::string> arguments,
-              std::vector<std::pair<std::string, std::string>> more = {}) {
-    std::vector<std::pair<std::string, std::string>> environment = {
-        {"HF_ENDPOINT", hub_.url()},
-        {"HF_HUB_CACHE", (home_ / "hub").string()},
-        {"HF_HUB_OFFLINE", "0"},
-        {"HF_TOKEN", ""},
-        {"FERRY_MODELS", ""},
-        {"FERRY_TRAINER", "/bin/true"},
-        {"XDG_DATA_HOME", home_.path().string()}};
+  /** With an empty cache of its own. */
+  Outcome ferry(const std::string& line, const Environment& more = {}) {
+    Environment environment = {{"HF_ENDPOINT", hub_.url()}, {"HF_HUB_CACHE", path("hub")},
+                               {"HF_HUB_OFFLINE", "0"},     {"HF_TOKEN", ""},
+                               {"FERRY_MODELS", ""},        {"FERRY_TRAINER", "/bin/true"}};
     environment.insert(environment.end(), more.begin(), more.end());
-    return run_ferry({.arguments = std::move(arguments),
-                      .environment = std::move(environment),
-                      .directory = home_.path().string()});
+    return run(line, environment);
+  }
+  nlohmann::json answer_of(const std::string& line) {
+    const Outcome outcome = ferry(line + " --json");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out, nullptr, false);
   }
   /** How often files of large size were asked for, and all files. */
   size_t n_requests(std::string_view origin) {
@@ -66,40 +59,36 @@ class Hub : public testing::Test {
   }
 
   FakeHub& hub_ = FakeHub::fresh();
-  TempDir home_;
 };
 
 TEST_F(Hub, APlanFetchesTheConfigurationAlone) {
-  const Outcome outcome = run({"plan", "--model", "org/tiny", "--device", "cpu", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(nlohmann::json::parse(outcome.out)["family"], "bert");
+  EXPECT_EQ(answer_of("plan --model org/tiny --device cpu")["family"], "bert");
   EXPECT_EQ(n_requests("cdn"), 0U);
   hub_.forget_requests();
-  EXPECT_EQ(run({"plan", "--model", "org/tiny", "--device", "cpu"}).exit_code, 0);
+  EXPECT_EQ(ferry("plan --model org/tiny --device cpu").exit_code, 0);
   EXPECT_EQ(n_requests("hub"), 0U);  // it is here
 }
 
 TEST_F(Hub, AKnownNameIsPlannedWithoutAsking) {
-  const Outcome outcome = run({"plan", "--model", "Qwen/Qwen3-4B", "--machine", "4090-24g",
-                               "--host-memory", "128GiB", "--json"});
+  const auto plan = answer_of("plan --model Qwen/Qwen3-4B --machine 4090-24g --host-memory 128GiB");
   EXPECT_EQ(n_requests("hub"), 0U);
-  EXPECT_NEAR(nlohmann::json::parse(outcome.out)["n_parameters"].get<double>(), 4.02e9, 0.05e9);
+  EXPECT_NEAR(plan["n_parameters"].get<double>(), 4.02e9, 0.05e9);
 }
 
 TEST_F(Hub, AModelIsFetchedBeforeItIsUsed) {
-  const Outcome outcome = run({"eval", "--model", "org/tiny", "--dataset", "none.tsv"});
+  const Outcome outcome = ferry("eval --model org/tiny --dataset none.tsv");
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("fetching org/tiny"),
                                  HasSubstr("kB in 1 file of weights"), HasSubstr(" free")));
   EXPECT_EQ(n_requests("cdn"), 1U);
   hub_.forget_requests();
-  run({"predict", "--model", "org/tiny", "some text"});
+  ferry("predict --model org/tiny 'some text'");
   EXPECT_EQ(n_requests("hub") + n_requests("cdn"), 0U);
 }
 
 TEST_F(Hub, WhatIsNotTrainedIsRefusedBeforeItsWeights) {
   hub_.put("models/org/moe/main/config.json", R"({"model_type": "qwen3_moe"})");
   hub_.put("models/org/moe/main/model.safetensors", test::bytes_of(400'000, 1));
-  const Outcome outcome = run({"train", "--model", "org/moe", "--dataset", "none.tsv"});
+  const Outcome outcome = ferry("train --model org/moe --dataset none.tsv");
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_THAT(outcome.err, HasSubstr("qwen3_moe"));
   EXPECT_EQ(n_requests("cdn"), 0U);
@@ -108,50 +97,50 @@ TEST_F(Hub, WhatIsNotTrainedIsRefusedBeforeItsWeights) {
 TEST_F(Hub, WhatDoesNotFitIsRefusedBeforeItsWeights) {
   hub_.put("models/org/large/main/config.json", kLargeLlama);
   hub_.put("models/org/large/main/model.safetensors", test::bytes_of(400'000, 1));
-  home_.write("book.txt", "a text\n");
-  const Outcome outcome = run({"train", "--model", "org/large", "--dataset", "book.txt", "--task",
-                               "causal-lm", "--device", "cpu", "--host-memory", "4GiB"});
+  directory_.write("book.txt", "a text\n");
+  const Outcome outcome = ferry(
+      "train --model org/large --dataset book.txt --task causal-lm --device cpu --host-memory "
+      "4GiB");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_EQ(n_requests("cdn"), 0U);
 }
 
 TEST_F(Hub, ADirectoryOfThatNameWins) {
-  home_.write("org/tiny/config.json", kTinyBert);
-  EXPECT_EQ(run({"plan", "--model", "org/tiny", "--device", "cpu"}).exit_code, 0);
+  directory_.write("org/tiny/config.json", kTinyBert);
+  EXPECT_EQ(ferry("plan --model org/tiny --device cpu").exit_code, 0);
   EXPECT_EQ(n_requests("hub"), 0U);
 }
 
 TEST_F(Hub, OfflineTakesWhatIsHere) {
   const std::pair<std::string, std::string> offline = {"HF_HUB_OFFLINE", "1"};
-  Outcome outcome = run({"plan", "--model", "org/tiny", "--device", "cpu"}, {offline});
+  Outcome outcome = ferry("plan --model org/tiny --device cpu", {offline});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_THAT(outcome.err, HasSubstr("'org/tiny' is not in"));
-  ASSERT_EQ(run({"fetch", "org/tiny"}).exit_code, 0);
+  ASSERT_EQ(ferry("fetch org/tiny").exit_code, 0);
   hub_.forget_requests();
-  EXPECT_EQ(run({"plan", "--model", "org/tiny", "--device", "cpu"}, {offline}).exit_code, 0);
-  EXPECT_EQ(run({"fetch", "org/tiny"}, {offline}).exit_code, 0);
+  EXPECT_EQ(ferry("plan --model org/tiny --device cpu", {offline}).exit_code, 0);
+  EXPECT_EQ(ferry("fetch org/tiny", {offline}).exit_code, 0);
   EXPECT_EQ(n_requests("hub"), 0U);
 }
 
 TEST_F(Hub, FetchSaysWhatAModelDoesNotHave) {
-  ASSERT_EQ(run({"fetch", "org/tiny"}).exit_code, 0);
-  const fs::path known = home_ / "hub/models--org--tiny/.no_exist";
+  ASSERT_EQ(ferry("fetch org/tiny").exit_code, 0);
+  const fs::path known = directory_.path() / "hub/models--org--tiny/.no_exist";
   ASSERT_TRUE(fs::is_directory(known));
   const fs::path of_commit = fs::directory_iterator(known)->path();
-  EXPECT_TRUE(fs::exists(home_ / "hub/models--org--tiny/snapshots" / of_commit.filename()));
+  EXPECT_TRUE(
+      fs::exists(directory_.path() / "hub/models--org--tiny/snapshots" / of_commit.filename()));
   EXPECT_TRUE(fs::exists(of_commit / "generation_config.json"));
   EXPECT_FALSE(fs::exists(of_commit / "config.json"));
 }
 
 TEST_F(Hub, FetchBringsWhatIsHereUpToDate) {
-  Outcome outcome = run({"fetch", "org/tiny"});
+  Outcome outcome = ferry("fetch org/tiny");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::string before = outcome.out;
   EXPECT_TRUE(fs::exists(before.substr(0, before.size() - 1) + "/model.safetensors"));
   hub_.put("models/org/tiny/main/README.md", "new");
-  outcome = run({"fetch", "org/tiny", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto about = nlohmann::json::parse(outcome.out)[0];
+  const auto about = answer_of("fetch org/tiny")[0];
   EXPECT_NE(about["directory"].get<std::string>() + "\n", before);
   EXPECT_EQ(fs::path(about["directory"].get<std::string>()).filename().string(),
             about["commit"].get<std::string>());
@@ -164,14 +153,14 @@ TEST_F(Hub, CtrlCLeavesWhatHasComeForTheNextTime) {
   if (child == 0) {
     for (const auto& [name, value] :
          {std::pair<std::string, std::string>{"HF_ENDPOINT", hub_.url()},
-          {"HF_HUB_CACHE", (home_ / "hub").string()},
+          {"HF_HUB_CACHE", path("hub")},
           {"HF_HUB_OFFLINE", "0"}})
       ::setenv(name.c_str(), value.c_str(), 1);
     ::execl(ferry_binary().c_str(), "ferry", "fetch", "org/tiny", nullptr);
     ::_exit(127);
   }
   const auto has_begun = [&] {
-    for (const auto& entry : fs::recursive_directory_iterator(home_.path()))
+    for (const auto& entry : fs::recursive_directory_iterator(directory_.path()))
       if (entry.path().extension() == ".incomplete" && entry.file_size() > 100'000) return true;
     return false;
   };
@@ -184,7 +173,7 @@ TEST_F(Hub, CtrlCLeavesWhatHasComeForTheNextTime) {
   EXPECT_EQ(WTERMSIG(status), SIGINT);  // 130 of a shell
   hub_.set_rules(nlohmann::json::array());
   hub_.forget_requests();
-  EXPECT_EQ(run({"fetch", "org/tiny"}).exit_code, 0);
+  EXPECT_EQ(ferry("fetch org/tiny").exit_code, 0);
   bool has_gone_on = false;
   for (const auto& request : hub_.requests())
     has_gone_on |= request["origin"] == "cdn" && !request["range"].is_null();
@@ -204,8 +193,10 @@ TEST_F(Hub, ADataSetIsFetchedAndRead) {
   hub_.put(to + "rows/a2.jsonl", rows + rows);
   hub_.put(to + "rows/b.jsonl", rows);
   const auto plan = [&](const std::string& data) {
-    return run({"plan", "--model", "org/tiny", "--device", "cpu", "--dataset", data, "--json",
-                "--train-batch-size", "8", "--num-train-epochs", "1"});
+    return ferry(
+        "plan --model org/tiny --device cpu --json --train-batch-size 8 "
+        "--num-train-epochs 1 --dataset " +
+        data);
   };
   Outcome outcome = plan("lab/news");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -218,9 +209,7 @@ TEST_F(Hub, ADataSetIsFetchedAndRead) {
   outcome = plan("lab/news:dev");
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_THAT(outcome.err, HasSubstr("its splits are train, test"));
-  outcome = run({"fetch", "--dataset", "lab/news:all:test", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(nlohmann::json::parse(outcome.out)[0]["name"], "lab/news");
+  EXPECT_EQ(answer_of("fetch --dataset lab/news:all:test")[0]["name"], "lab/news");
 }
 
 TEST_F(Hub, LabelsOfAFetchedDataSetHaveTheNamesOfItsPage) {
@@ -230,29 +219,26 @@ TEST_F(Hub, LabelsOfAFetchedDataSetHaveTheNamesOfItsPage) {
            "  - name: label\n    dtype:\n      class_label:\n        names:\n"
            "          '0': bad\n          '1': good\n---\n");
   hub_.put(to + "rows/train.csv", "text,label\na b,1\nc d,0\ne f,1\n");
-  const Outcome outcome =
-      run({"preview", "--model", "org/tiny", "--dataset", "lab/stars", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto preview = nlohmann::json::parse(outcome.out);
+  const auto preview = answer_of("preview --model org/tiny --dataset lab/stars");
   EXPECT_EQ(preview["labels"], nlohmann::json({"bad", "good"}));
   EXPECT_EQ(preview["samples"][0]["answer"], "good");
 }
 
 TEST_F(Hub, ADryRunFetchesNoWeights) {
-  home_.write("d.tsv", "text\tlabel\na b\tx\nb c\ty\nc d\tx\n");
-  const Outcome outcome = run({"train", "--model", "org/tiny", "--dataset", "d.tsv", "--device",
-                               "cpu", "--max-steps", "1", "--dry-run"});
+  directory_.write("d.tsv", "text\tlabel\na b\tx\nb c\ty\nc d\tx\n");
+  const Outcome outcome =
+      ferry("train --model org/tiny --dataset d.tsv --device cpu --max-steps 1 --dry-run");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const auto& request : hub_.requests())
     EXPECT_THAT(request["path"].get<std::string>(), Not(testing::EndsWith("model.safetensors")));
 }
 
 TEST_F(Hub, NothingIsGuessedOfWhatIsNoName) {
-  for (const char* path : {"./org/none", "/org/none", "a/b/c"})
-    EXPECT_EQ(run({"plan", "--model", path, "--device", "cpu"}).exit_code, 4) << path;
+  for (const char* name : {"./org/none", "/org/none", "a/b/c"})
+    EXPECT_EQ(ferry(std::string("plan --device cpu --model ") + name).exit_code, 4) << name;
   EXPECT_EQ(n_requests("hub"), 0U);
-  EXPECT_EQ(run({"fetch"}).exit_code, 2);
-  EXPECT_EQ(run({"fetch", "./org/none"}).exit_code, 2);
+  EXPECT_EQ(ferry("fetch").exit_code, 2);
+  EXPECT_EQ(ferry("fetch ./org/none").exit_code, 2);
 }
 
 }  // namespace
