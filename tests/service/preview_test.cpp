@@ -40,6 +40,15 @@ class Previews : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return config_of(all);
   }
+  /** Of a file with this text. */
+  Preview preview_of(const std::string& model,
+                     const std::string& task,
+                     const std::string& file,
+                     const std::string& text,
+                     const Settings& more = {},
+                     const PreviewQuestion& question = {}) const {
+    return service::preview(settings(model, task, directory_.write(file, text), more), question);
+  }
   static std::string tokens_of(const PreviewSample& sample) {
     std::string all;
     for (const PreviewToken& token : sample.tokens) {
@@ -52,9 +61,8 @@ class Previews : public ::testing::Test {
 };
 
 TEST_F(Previews, AClassifierLearnsTheLabelOfTheWholeText) {
-  const auto data =
-      directory_.write("x.tsv", "text\tlabel\nThe RED car\twarm\na blue bird\tcold\n");
-  const Preview preview = service::preview(settings("bert", "classification", data));
+  const Preview preview = preview_of("bert", "classification", "x.tsv",
+                                     "text\tlabel\nThe RED car\twarm\na blue bird\tcold\n");
   ASSERT_EQ(preview.samples.size(), 2u);
   const PreviewSample& first = preview.samples.front();
   EXPECT_EQ(tokens_of(first), "[CLS] the red car [SEP]");
@@ -72,10 +80,9 @@ TEST_F(Previews, AClassifierLearnsTheLabelOfTheWholeText) {
 }
 
 TEST_F(Previews, TextsThatAreCutAreCounted) {
-  const auto data =
-      directory_.write("x.tsv", "text\tlabel\nthe old car was very new\ta\nred car\tb\nblue\ta\n");
-  const Preview preview =
-      service::preview(settings("bert", "classification", data, {{"max_length", "4"}}));
+  const Preview preview = preview_of(
+      "bert", "classification", "x.tsv",
+      "text\tlabel\nthe old car was very new\ta\nred car\tb\nblue\ta\n", {{"max_length", "4"}});
   EXPECT_TRUE(preview.samples[0].is_truncated);
   EXPECT_EQ(preview.samples[0].tokens.size(), 4u);
   EXPECT_FALSE(preview.samples[2].is_truncated);
@@ -89,10 +96,9 @@ TEST_F(Previews, TextsThatAreCutAreCounted) {
 }
 
 TEST_F(Previews, ATaggerLearnsTheFirstTokenOfAWord) {
-  const auto data = directory_.write(
-      "x.jsonl",
+  const Preview preview = preview_of(
+      "bert", "ner", "x.jsonl",
       R"({"tokens": ["red", "cars", "and", "birds"], "ner_tags": ["B", "I", "O", "B"]})");
-  const Preview preview = service::preview(settings("bert", "ner", data));
   const PreviewSample& sample = preview.samples.at(0);
   EXPECT_EQ(sample.n_trained(), 4);
   EXPECT_EQ(sample.tokens[1].target, "B");
@@ -103,13 +109,12 @@ TEST_F(Previews, ATaggerLearnsTheFirstTokenOfAWord) {
 }
 
 TEST_F(Previews, AWindowWithoutTheAnswerSaysSo) {
-  const auto data = directory_.write("x.jsonl", R"({"question": "old car", "context":
-"the house was very very old and the bird was near the red car", "answers": {"text": ["red car"], "answer_start": [54]}})");
-  std::string text = test::read_file(data);
-  std::erase(text, '\n');
-  const auto one_line = directory_.write("y.jsonl", text);
-  const Preview preview = service::preview(
-      settings("bert", "qa", one_line, {{"max_length", "14"}, {"doc_stride", "3"}}));
+  const Preview preview =
+      preview_of("bert", "qa", "x.jsonl",
+                 R"({"question": "old car", )"
+                 R"("context": "the house was very very old and the bird was near the red car", )"
+                 R"("answers": {"text": ["red car"], "answer_start": [54]}})",
+                 {{"max_length", "14"}, {"doc_stride", "3"}});
   ASSERT_GE(preview.samples.size(), 2u);
   EXPECT_EQ(tokens_of(preview.samples.front()),
             "{[CLS]}=no answer here old car [SEP] the house was very very old and the bird [SEP]");
@@ -125,10 +130,9 @@ TEST_F(Previews, AWindowWithoutTheAnswerSaysSo) {
 }
 
 TEST_F(Previews, ACompletionIsTrainedOnAndItsPromptIsNot) {
-  const auto data =
-      directory_.write("x.jsonl", R"({"prompt": "the car was", "completion": "very red"})"
-                                  "\n");
-  const Preview preview = service::preview(settings("llama", "causal-lm", data));
+  const Preview preview = preview_of("llama", "causal-lm", "x.jsonl",
+                                     R"({"prompt": "the car was", "completion": "very red"})"
+                                     "\n");
   const PreviewSample& sample = preview.samples.at(0);
   EXPECT_THAT(tokens_of(sample), HasSubstr("the car was {very} {red}"));
   EXPECT_EQ(sample.fields.front().first, "prompt");
@@ -140,9 +144,8 @@ TEST_F(Previews, ADocumentIsTrainedOnFromItsSecondToken) {
   std::string text;
   for (int i = 0; i < 40000; ++i)
     text += i % 2 ? "red " : "car ";
-  const auto data = directory_.write("x.txt", text);
   const Preview preview =
-      service::preview(settings("llama", "causal-lm", data), {.n_samples = 6, .counts_all = false});
+      preview_of("llama", "causal-lm", "x.txt", text, {}, {.n_samples = 6, .counts_all = false});
   ASSERT_EQ(preview.samples.size(), 6u);
   for (const PreviewSample& sample : preview.samples) {
     EXPECT_EQ(sample.tokens.size(), 64u);
@@ -158,9 +161,7 @@ TEST_F(Previews, AMaskedModelReadsAnotherTokenThanItLearns) {
   std::string rows = "text\n";
   for (int i = 0; i < 20; ++i)
     rows += "the old red car was near a very new blue house\n";
-  const auto data = directory_.write("x.tsv", rows);
-  const Preview preview =
-      service::preview(settings("bert", "mlm", data, {{"text_column", "text"}}));
+  const Preview preview = preview_of("bert", "mlm", "x.tsv", rows, {{"text_column", "text"}});
   int64_t n_hidden = 0;
   for (const PreviewSample& sample : preview.samples)
     for (const PreviewToken& token : sample.tokens) {
@@ -207,26 +208,18 @@ TEST_F(Previews, TheFirstBatchIsThatOfTheTraining) {
 
 TEST_F(Previews, WhatIsWrongWithTheDataIsSaid) {
   const auto data = directory_.write("x.tsv", "headline\ttopic\nred car\ta\nblue\tb\n");
-  EXPECT_THAT(test::error_of(
-                  [&] {
-                    service::preview(
-                        settings("bert", "classification", data, {{"text_column", "sentence"}}));
-                  },
-                  Fault::usage),
-              HasSubstr("headline"));
-  EXPECT_THAT(test::error_of([&] {
-                service::preview(settings("bert", "classification", directory_ / "none.tsv"));
-              }),
-              HasSubstr("none.tsv"));
-  EXPECT_THAT(
-      test::error_of([&] { service::preview(settings("no_model", "classification", data)); }),
-      HasSubstr("no_model"));
-  EXPECT_THAT(test::error_of(
-                  [&] {
-                    service::preview(config_of({{"model", (directory_ / "bert").string()}}));
-                  },
-                  Fault::usage),
-              HasSubstr("no data"));
+  const auto refusal = [](const config::Config& config, Fault fault) {
+    return test::error_of([&] { service::preview(config); }, fault);
+  };
+  const config::Config no_column =
+      settings("bert", "classification", data, {{"text_column", "sentence"}});
+  EXPECT_THAT(refusal(no_column, Fault::usage), HasSubstr("headline"));
+  const config::Config no_file = settings("bert", "classification", directory_ / "none.tsv");
+  EXPECT_THAT(refusal(no_file, Fault::data), HasSubstr("none.tsv"));
+  const config::Config no_model = settings("no_model", "classification", data);
+  EXPECT_THAT(refusal(no_model, Fault::data), HasSubstr("no_model"));
+  const config::Config no_data = config_of({{"model", (directory_ / "bert").string()}});
+  EXPECT_THAT(refusal(no_data, Fault::usage), HasSubstr("no data"));
 }
 
 }  // namespace
