@@ -1,6 +1,8 @@
 #pragma once
 // A machine that has nothing to say, and one for each fault that the doctor finds.
 
+#include <functional>
+
 #include "src/base/bytes.h"
 #include "src/service/machine/diagnosis.h"
 
@@ -41,11 +43,24 @@ inline MachineProfile measured_profile() {
 /** The healthy machine with one fault, and words of what the doctor says. */
 struct BadMachine {
   const char* name;
-  void (*change)(Facts&);
+  std::function<void(Facts&)> change;
   Severity severity;
   const char* what;
   const char* cure;
 };
+/** What was measured has the fault. */
+inline std::function<void(Facts&)> measured(void (*change)(MachineProfile&)) {
+  return [change](Facts& facts) {
+    facts.profile = measured_profile();
+    change(*facts.profile);
+  };
+}
+inline std::function<void(Facts&)> driver_trouble(int code) {
+  return [code](Facts& facts) {
+    facts.nvidia.trouble = "x";
+    facts.nvidia.trouble_code = code;
+  };
+}
 inline const BadMachine kBadMachines[] = {
     {"trainer", [](Facts& f) { f.trainer.reset(); }, Severity::error, "ferry-trainer",
      "scripts/setup"},
@@ -84,24 +99,12 @@ inline const BadMachine kBadMachines[] = {
     {"no GPU", [](Facts& f) { f.nvidia = {}; }, Severity::note, "no NVIDIA GPU", ""},
     {"old driver", [](Facts& f) { f.nvidia.driver_version = "579.99"; }, Severity::warning,
      "too old", "580"},
-    {"mismatch",
-     [](Facts& f) {
-       f.nvidia.trouble = "x";
-       f.nvidia.trouble_code = kNvmlVersionMismatch;
-     },
-     Severity::warning, "does not answer", "restart"},
-    {"not loaded",
-     [](Facts& f) {
-       f.nvidia.trouble = "x";
-       f.nvidia.trouble_code = kNvmlDriverNotLoaded;
-     },
-     Severity::warning, "does not answer", "modprobe"},
-    {"permission",
-     [](Facts& f) {
-       f.nvidia.trouble = "x";
-       f.nvidia.trouble_code = kNvmlNoPermission;
-     },
-     Severity::warning, "does not answer", "/dev/nvidia"},
+    {"mismatch", driver_trouble(kNvmlVersionMismatch), Severity::warning, "does not answer",
+     "restart"},
+    {"not loaded", driver_trouble(kNvmlDriverNotLoaded), Severity::warning, "does not answer",
+     "modprobe"},
+    {"permission", driver_trouble(kNvmlNoPermission), Severity::warning, "does not answer",
+     "/dev/nvidia"},
     {"old card", [](Facts& f) { f.nvidia.gpus[0].compute_capability = 61; }, Severity::warning,
      "6.1", "cannot"},
     {"no code for the card",
@@ -125,60 +128,32 @@ inline const BadMachine kBadMachines[] = {
        f.host.memlock_limit_bytes = 8 * kMiB;
      },
      Severity::warning, "pinning failed", "ulimit -l"},
-    {"pinning",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->gpu->copies.clear();
-       f.profile->gpu->pins_nothing = true;
-     },
+    {"pinning", measured([](MachineProfile& p) {
+       p.gpu->copies.clear();
+       p.gpu->pins_nothing = true;
+     }),
      Severity::warning, "could be pinned", "end other"},
-    {"little pinned",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->gpu->pinned_bytes_max = 640 * kMiB;
-     },
+    {"little pinned", measured([](MachineProfile& p) { p.gpu->pinned_bytes_max = 640 * kMiB; }),
      Severity::note, "pins 640.0 MiB of host memory at most", "memlock"},
-    {"link",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       for (CopyRate& copy : f.profile->gpu->copies)
+    {"link", measured([](MachineProfile& p) {
+       for (CopyRate& copy : p.gpu->copies)
          copy.h2d = copy.d2h = 6.3e9;
-     },
+     }),
      Severity::warning, "reach 6.3 GB/s; PCIe 3 x16 gives 15.8", "slot"},
     {"display", [](Facts& f) { f.nvidia.gpus[0].drives_display = true; }, Severity::note,
      "drives the display", "--gpu-memory"},
     {"huge pages", [](Facts& f) { f.host.huge_pages = "never"; }, Severity::note, "huge pages",
      "echo madvise"},
-    {"slow AdamW",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->host.memory_bytes_per_s = 20e9;
-     },
+    {"slow AdamW", measured([](MachineProfile& p) { p.host.memory_bytes_per_s = 20e9; }),
      Severity::warning, "AdamW moves 20.0 GB/s where memory gives 40.0", "FERRY_SIMD"},
-    {"slow disk",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->disk.write_bytes_per_s = 120e6;
-     },
+    {"slow disk", measured([](MachineProfile& p) { p.disk.write_bytes_per_s = 120e6; }),
      Severity::warning, "writes 120 MB/s", "--output-dir"},
-    {"another CPU",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->host.cpu = "an older one";
-     },
+    {"another CPU", measured([](MachineProfile& p) { p.host.cpu = "an older one"; }),
      Severity::note, "of another machine than this one: a desktop", "ferry doctor"},
-    {"another GPU",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->gpu->name = "RTX 3090";
-     },
-     Severity::note, "of another machine", "ferry doctor"},
-    {"no GPU then",
-     [](Facts& f) {
-       f.profile = measured_profile();
-       f.profile->gpu.reset();
-     },
-     Severity::note, "of another machine", "ferry doctor"},
+    {"another GPU", measured([](MachineProfile& p) { p.gpu->name = "RTX 3090"; }), Severity::note,
+     "of another machine", "ferry doctor"},
+    {"no GPU then", measured([](MachineProfile& p) { p.gpu.reset(); }), Severity::note,
+     "of another machine", "ferry doctor"},
     {"not measured", [](Facts& f) { f.measure_trouble = "no figures"; }, Severity::warning,
      "could not be measured: no figures", "again"},
     {"worn drive",
