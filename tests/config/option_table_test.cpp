@@ -23,72 +23,50 @@ void PrintTo(const Option& option, std::ostream* out) {
 
 namespace {
 
-/** A value the option takes that is not its built-in one, as typed by a user. */
-std::string other_value(const Option& option) {
-  switch (option.type) {
-    case Type::text:
-      return "column7";
-    case Type::path:
-      // A run to resume is read at once: its settings are among the sources.
-      if (option.key == "resume_from_checkpoint") {
-        const std::string run = ::testing::TempDir() + "config_test_run";
-        std::filesystem::create_directories(run);
-        std::ofstream(run + "/config.toml") << "# all built-in\n";
-        return run;
-      }
-      return "some/where";
-    case Type::boolean:
-      return option.value == "true" ? "false" : "true";
-    case Type::choice:
-      for (std::string_view choice : option.choices)
-        if (choice != option.value) return std::string(choice);
-      return std::string(option.value);  // a choice of one
-    case Type::integer:
-      return "7";
-    case Type::number:
-      return "0.125";
-    case Type::bytes:
-      return "11GiB";
-    case Type::steps:
-      return "0.25";
-    case Type::interval:
-      return "45min";
-    case Type::duration:
-      return "90s";
-    case Type::list:
-      return "bert.embeddings.*,*.bias";
-    case Type::groups:
-      return "classifier.*:lr=0.0001,decay=0";
-  }
-  return {};
+/** A value that an option of the type takes, and one that it must refuse; empty: it takes any. */
+struct Sample {
+  Type type;
+  const char *other, *bad;
+};
+constexpr Sample kSamples[] = {
+    {Type::text, "column7", ""},
+    {Type::path, "some/where", ""},
+    {Type::boolean, "true", "maybe"},
+    {Type::choice, "", "nonsense"},
+    {Type::integer, "7", "seven"},
+    {Type::number, "0.125", "0.1.2"},
+    {Type::bytes, "11GiB", "11 elephants"},
+    {Type::steps, "0.25", "1.5"},
+    {Type::interval, "45min", "8 elephants"},
+    {Type::duration, "90s", "8 elephants"},
+    {Type::list, "bert.embeddings.*,*.bias", "a,,b"},
+    {Type::groups, "classifier.*:lr=0.0001,decay=0", "classifier.*"},
+};
+
+const Sample& sample_of(const Option& option) {
+  return *std::ranges::find(kSamples, option.type, &Sample::type);
 }
 
-/** A value that the option must refuse; empty where it takes any text. */
-std::string bad_value(const Option& option) {
-  switch (option.type) {
-    case Type::text:
-    case Type::path:
-      return {};
-    case Type::boolean:
-    case Type::choice:
-      return "nonsense";
-    case Type::integer:
-      return "seven";
-    case Type::number:
-      return "0.1.2";
-    case Type::bytes:
-      return "11 elephants";
-    case Type::steps:
-      return "1.5";
-    case Type::interval:
-    case Type::duration:
-      return "8 elephants";
-    case Type::list:
-      return "a,,b";
-    case Type::groups:
-      return "classifier.*";
+/** A value the option takes that is not its built-in one, as typed by a user. */
+std::string other_value(const Option& option) {
+  // A run to resume is read at once: its settings are among the sources.
+  if (option.key == "resume_from_checkpoint") {
+    const std::string run = ::testing::TempDir() + "config_test_run";
+    std::filesystem::create_directories(run);
+    std::ofstream(run + "/config.toml") << "# all built-in\n";
+    return run;
   }
-  return {};
+  if (option.type == Type::boolean) return option.value == "true" ? "false" : "true";
+  for (std::string_view choice : option.choices)
+    if (choice != option.value) return std::string(choice);
+  if (option.type == Type::choice) return std::string(option.value);  // a choice of one
+  return sample_of(option).other;
+}
+
+bool is_number(const Option& option) {
+  return option.type == Type::integer || option.type == Type::number ||
+         option.type == Type::bytes || option.type == Type::steps ||
+         option.type == Type::interval || option.type == Type::duration;
 }
 
 std::string in_toml(const Option& option, const std::string& text) {
@@ -172,16 +150,15 @@ TEST_P(EveryOption, IsSetTheSameWayFromEverySource) {
 
 TEST_P(EveryOption, RefusesABadValueNamingKeyValueExpectationAndOrigin) {
   const Option& option = GetParam();
-  const std::string text = bad_value(option), key(option.key);
+  const std::string text = sample_of(option).bad, key(option.key);
+  TemporaryDirectory directory;
   if (text.empty()) {  // takes any text; TOML can still hold what is none
-    TemporaryDirectory directory;
     auto file = directory.write("c.toml", key + " = [1, 2]\n");
     std::string message = refusal(verb_for(option), {"--config", file.string()});
     EXPECT_CONTAINS(message, key);
     EXPECT_CONTAINS(message, file.string() + ":1");
     return;
   }
-  TemporaryDirectory directory;
   auto file = directory.write("c.toml", key + " = \"" + text + "\"\n");
   const std::pair<std::vector<std::string>, Environment> cases[] = {
       {{"--config", file.string()}, {}},
@@ -349,16 +326,13 @@ TEST_P(EveryOption, TypeRangeUnitAndChoicesAgree) {
   EXPECT_TRUE(value_from_text(option, option.value)) << "built-in: " << option.value;
   EXPECT_EQ(option.type == Type::choice, !option.choices.empty());
   EXPECT_EQ(std::set(option.choices.begin(), option.choices.end()).size(), option.choices.size());
-  const bool is_bounded = option.type == Type::integer || option.type == Type::number ||
-                          option.type == Type::bytes || option.type == Type::steps ||
-                          option.type == Type::interval || option.type == Type::duration;
-  EXPECT_EQ(std::isfinite(option.range.min), is_bounded);
-  EXPECT_EQ(std::isfinite(option.range.max), is_bounded);
+  EXPECT_EQ(std::isfinite(option.range.min), is_number(option));
+  EXPECT_EQ(std::isfinite(option.range.max), is_number(option));
   EXPECT_LT(option.range.min, option.range.max);
   if (option.type == Type::bytes || option.type == Type::steps || option.type == Type::interval ||
       option.type == Type::duration) {
     EXPECT_FALSE(option.unit.empty());
-  } else if (!is_bounded) {
+  } else if (!is_number(option)) {
     EXPECT_TRUE(option.unit.empty()) << option.unit;
   }
   if (option.type == Type::choice) {
@@ -403,10 +377,7 @@ TEST_P(EveryOption, HasWhatAFormShows) {
               option.label.back() == ')')
       << option.label;
   EXPECT_LE(option.label.size(), 32u);
-  const bool is_number = option.type == Type::integer || option.type == Type::number ||
-                         option.type == Type::bytes || option.type == Type::steps ||
-                         option.type == Type::interval || option.type == Type::duration;
-  EXPECT_EQ(is_number, !option.unit.empty()) << "'" << option.unit << "'";
+  EXPECT_EQ(is_number(option), !option.unit.empty()) << "'" << option.unit << "'";
   EXPECT_LE(version_of(option.since), version_of(ferry_version()));
   EXPECT_GE(version_of(option.since), std::pair(0, 1));
 }
