@@ -44,8 +44,7 @@ class Ferry : public FerryTest {
 TEST_F(Ferry, PreviewShowsTheTextsAsTheModelSeesThem) {
   make_whole();
   const std::string line = "preview --model model --dataset train.tsv ";
-  const Outcome text = run(line);
-  ASSERT_EQ(text.exit_code, 0) << text.err;
+  const Outcome text = succeed(line);
   EXPECT_CONTAINS(text.out, "[CLS] yes [SEP]");
   EXPECT_CONTAINS(text.out, "{good} is learnt");
   EXPECT_EQ(text.out.find('\x1b'), std::string::npos) << "a pipe has no colours";
@@ -173,10 +172,9 @@ TEST_F(Ferry, SaysWhenThereIsNoTrainer) {
 
 TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
   make_whole();
-  Outcome first =
-      run("train --preset minilm-classify --model model --dataset train.tsv --lr=3e-5 --dry-run",
-          {{"FERRY_SEED", "7"}});
-  EXPECT_EQ(first.exit_code, 0) << first.err;
+  Outcome first = succeed(
+      "train --preset minilm-classify --model model --dataset train.tsv --lr=3e-5 --dry-run",
+      {{"FERRY_SEED", "7"}});
   EXPECT_CONTAINS(first.err, "nothing was written");
   EXPECT_CONTAINS(first.out, "# from FERRY_SEED");
   EXPECT_CONTAINS(first.out, "# from --lr");
@@ -299,8 +297,7 @@ TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
   // A card's file has no host: this machine's is taken. What nobody measured is said, not guessed.
   directory_.write("card.json", R"({"version": 2, "name": "a card", "gpu": {"name": "a card",
                                     "compute_capability": 86, "memory_bytes": 12884901888}})");
-  const Outcome unknown = run("plan --model model --machine card.json");
-  ASSERT_EQ(unknown.exit_code, 0) << unknown.err;
+  const Outcome unknown = succeed("plan --model model --machine card.json");
   EXPECT_CONTAINS(unknown.out, "in this machine");
   EXPECT_CONTAINS(unknown.out, "profile lacks rates of");
   EXPECT_EQ(run("plan --model model --machine 3090").exit_code, 2);
@@ -374,8 +371,8 @@ TEST_F(Ferry, ConfigOfANewerFerryNamesBothVersions) {
     expect_refused("train --config config.toml --dry-run", 2, part);
   directory_.write("same.toml", "format_version = 1\nseed = 3\n");
   make_whole();
-  const Outcome read = run("train --config same.toml --model model --dataset train.tsv --dry-run");
-  EXPECT_EQ(read.exit_code, 0) << read.err;
+  const Outcome read =
+      succeed("train --config same.toml --model model --dataset train.tsv --dry-run");
 }
 
 TEST_F(Ferry, PlanForAGpuThatIsNotHere) {
@@ -454,8 +451,7 @@ TEST_F(Ferry, PlanTakesNoMoreThanTheCardHas) {
 }
 
 TEST_F(Ferry, PlanOnACpuKnowsOnePlaceOnly) {
-  Outcome outcome = run("plan --model model --device cpu");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  Outcome outcome = succeed("plan --model model --device cpu");
   EXPECT_CONTAINS(outcome.out, "\nin all ");
   for (const char* other : {"gpu ", "device ", "memory "})
     EXPECT_EQ(outcome.out.find(other), std::string::npos) << outcome.out;
@@ -517,8 +513,7 @@ TEST_F(Ferry, PresetsForThisMachineAreListed) {
 }
 
 TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
-  Outcome outcome = run("presets show bert-large-qa-2080ti-11g");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  Outcome outcome = succeed("presets show bert-large-qa-2080ti-11g");
   for (const char* part :
        {"learning_rate = 3e-5", "google-bert/bert-large-uncased",
         "# Planned, not measured, for 2080ti-11g with 16.00 GiB of host memory", "It fits",
@@ -561,11 +556,10 @@ TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
 TEST_F(Ferry, APresetForALargerMachineSaysSo) {
   make_whole();
   const auto note_of = [&](const std::string& preset) {
-    const Outcome outcome = run(
+    const Outcome outcome = succeed(
         "train --model model --dataset train.tsv --dry-run --task classification --max-length 64 "
         "--preset " +
         preset);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return outcome.err;
   };
   EXPECT_CONTAINS(note_of("bert-large-qa-2080ti-11g --device cpu"),
@@ -605,15 +599,13 @@ TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
   const std::string by_name = "plan --machine 2080ti-11g " + preset;
   EXPECT_EQ(json_of(by_name, nowhere)["n_parameters"], plan["n_parameters"]);
   EXPECT_CONTAINS(run(by_name, nowhere).err, "bert-large-uncased is not on this machine");
-  const Outcome outcome = run("train --dataset train.tsv " + preset, nowhere);
-  EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_CONTAINS(outcome.err, "'google-bert/bert-large-uncased' is not in");
+  expect_refused("train --dataset train.tsv " + preset, 4,
+                 "'google-bert/bert-large-uncased' is not in", nowhere);
 }
 
 TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {
   const std::string copy = "presets cp minilm-classify ";
-  Outcome outcome = run(copy + "mine.toml");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  Outcome outcome = succeed(copy + "mine.toml");
   EXPECT_CONTAINS(outcome.err, "--config mine.toml");
   EXPECT_TRUE(run("presets show minilm-classify").out.starts_with(text_of(path("mine.toml"))));
   make_whole();
@@ -640,36 +632,41 @@ TEST_F(Ferry, PresetNamesComeOneALine) {
   EXPECT_EQ(run("presets ls --names --json").exit_code, 2);
 }
 
-TEST_F(Ferry, RenewPresetsWritesTheTablesAndLeavesTheRest) {
-  const std::string script = FERRY_SOURCE_ROOT "/scripts/renew_presets";
-  if (access(script.c_str(), X_OK) != 0) GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
-  const std::string before = "# Presets\n\n<!-- presets (made) -->\n";
-  const std::string after = "<!-- end of presets -->\n\nThe & \\ end\n";
-  const std::string file = directory_.write("presets.md", before + "stale\n" + after).string();
-  Outcome outcome = run_ferry({.arguments = {script, ferry_binary(), file}, .program = "bash"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::string page = text_of(file);
-  EXPECT_TRUE(page.starts_with(before + "### classification\n")) << page;
-  EXPECT_TRUE(page.ends_with(after)) << page;
-  EXPECT_CONTAINS(page, "| `minilm-classify` |");
-  EXPECT_FALSE(config::contains(page, "stale"));
+/** A page with tables between the script's marks. */
+class RenewedPage : public Ferry {
+ protected:
+  void SetUp() override {
+    Ferry::SetUp();
+    if (!std::filesystem::exists(FERRY_SOURCE_ROOT "/scripts"))
+      GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
+  }
+  /** What the script makes of it, between what was before and after. */
+  std::string renewed(const std::string& script, const std::string& stale) const {
+    const std::string before = "# Head\n\n<!-- " + script + " (made) -->\n";
+    const std::string after = "<!-- end of " + script + " -->\n\nThe & \\ end\n";
+    const std::string file = directory_.write("page.md", before + stale + after).string();
+    const Outcome outcome = run_ferry(
+        {.arguments = {FERRY_SOURCE_ROOT "/scripts/renew_" + script, ferry_binary(), file},
+         .program = "bash"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::string page = text_of(file);
+    EXPECT_TRUE(page.starts_with(before) && page.ends_with(after)) << page;
+    return page.substr(before.size(), page.size() - before.size() - after.size());
+  }
+};
+
+TEST_F(RenewedPage, OfPresetsHasTheirTables) {
+  const std::string tables = renewed("presets", "stale\n");
+  EXPECT_TRUE(tables.starts_with("### classification\n")) << tables;
+  EXPECT_CONTAINS(tables, "| `minilm-classify` |");
+  EXPECT_FALSE(config::contains(tables, "stale"));
 }
 
-/** The script renews a page whose options are out of date, and changes nothing else of it. */
-TEST_F(Ferry, RenewOptionsWritesTheTableAndLeavesTheRest) {
-  const std::string script = FERRY_SOURCE_ROOT "/scripts/renew_options";
-  if (access(script.c_str(), X_OK) != 0) GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
+TEST_F(RenewedPage, OfOptionsHasTheirTable) {
   const std::string options = run("help --markdown").out;
   EXPECT_EQ(options, config::options_markdown());
-  const std::string before = "# Head\n\n## Options\n\n<!-- options (made) -->\n";
-  const std::string after = "<!-- end of options -->\n\nThe & \\ end\n";
-  for (const std::string& stale :
-       {std::string(), std::string("| `gone` | | | | x |\n\n"), options}) {
-    const std::string file = directory_.write("options.md", before + stale + after).string();
-    Outcome outcome = run_ferry({.arguments = {script, ferry_binary(), file}, .program = "bash"});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_EQ(text_of(file), before + options + after);
-  }
+  for (const std::string& stale : {std::string(), std::string("| `gone` | | | | x |\n\n"), options})
+    EXPECT_EQ(renewed("options", stale), options);
 }
 
 TEST_F(Ferry, FullDiskIsToldNotSwallowed) {

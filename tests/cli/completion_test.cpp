@@ -7,13 +7,11 @@
 #include <set>
 #include <sstream>
 
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
 
-using config::TemporaryDirectory;
 using Words = std::vector<std::string>;
 using Offered = std::set<std::string>;
 
@@ -85,11 +83,11 @@ std::string flag_of(std::string_view name) {
 }
 
 /** By the name of the shell. */
-class Completion : public testing::TestWithParam<std::string> {
+class Completion : public FerryTest, public testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override {
-    if (ferry_binary().empty())
-      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+    FerryTest::SetUp();
+    if (IsSkipped()) return;
     if (shell("-c", {"exit 0"}).exit_code != 0) GTEST_SKIP() << GetParam() << " is not here";
   }
 
@@ -149,7 +147,6 @@ class Completion : public testing::TestWithParam<std::string> {
 
   static bool is(std::string_view shell) { return GetParam() == shell; }
 
-  TemporaryDirectory directory_;
   /** The directory of ferry. */
   std::string programs_ = std::filesystem::path(ferry_binary()).parent_path().string();
 };
@@ -274,18 +271,16 @@ TEST_P(Completion, AnyHelpTextStaysText) {
 
 }  // namespace
 
-TEST(CompletionVerb, HelpSaysHowToInstallAndOtherWordsAreRefused) {
-  if (ferry_binary().empty()) GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
-  const Outcome help = run_ferry({{"completion", "--help"}});
+using CompletionVerb = FerryTest;
+
+TEST_F(CompletionVerb, HelpSaysHowToInstallAndOtherWordsAreRefused) {
+  const Outcome help = run("completion --help");
   for (const char* line : {"source <(ferry completion bash)", "source <(ferry completion zsh)",
                            "ferry completion fish > ~/.config/fish/completions/ferry.fish"})
     EXPECT_CONTAINS(help.out, line);
-  for (const Words& words :
-       {Words{"completion"}, {"completion", "csh"}, {"completion", "bash", "zsh"}}) {
-    const Outcome outcome = run_ferry({words});
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_CONTAINS(outcome.err, "usage: ferry completion bash | zsh | fish");
-    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+  for (const char* line : {"completion", "completion csh", "completion bash zsh"}) {
+    expect_refused(line, 2, "usage: ferry completion bash | zsh | fish");
+    EXPECT_EQ(run(line).out, "");
   }
 }
 

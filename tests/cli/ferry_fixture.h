@@ -31,15 +31,23 @@ class FerryTest : public testing::Test {
     start.environment.insert(start.environment.end(), more.begin(), more.end());
     return run_ferry(start);
   }
+  /** The same where it succeeds. */
+  Outcome succeed(const std::string& line, const Environment& more = {}) const {
+    Outcome outcome = run(line, more);
+    EXPECT_EQ(outcome.exit_code, 0) << line << ": " << outcome.err;
+    return outcome;
+  }
   /** Its answer for programs; it succeeds. */
   nlohmann::json json_of(const std::string& line, const Environment& more = {}) const {
-    const Outcome outcome = run(line + " --json", more);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+    return nlohmann::json::parse(succeed(line + " --json", more).out, nullptr,
+                                 /*allow_exceptions=*/false);
   }
   /** It ends with the exit code and says the message. */
-  void expect_refused(const std::string& line, int exit_code, std::string_view message) const {
-    const Outcome outcome = run(line);
+  void expect_refused(const std::string& line,
+                      int exit_code,
+                      std::string_view message,
+                      const Environment& more = {}) const {
+    const Outcome outcome = run(line, more);
     EXPECT_EQ(outcome.exit_code, exit_code) << line << ": " << outcome.err;
     EXPECT_CONTAINS(outcome.err, message);
   }

@@ -42,8 +42,7 @@ TEST_F(PlanWithDrives, FiguresAddUp) {
 }
 
 TEST_F(PlanWithDrives, TextTellsSpaceTrafficAndWear) {
-  const Outcome text = run(kOnDrive + "--save-strategy no --nvme-memory 400GiB");
-  ASSERT_EQ(text.exit_code, 0) << text.err;
+  const Outcome text = succeed(kOnDrive + "--save-strategy no --nvme-memory 400GiB");
   EXPECT_CONTAINS(text.out, "of 400.00 GiB; 2 copies of the states");
   for (const char* part : {"A step reads ", "reads from the drive", "writes to the drive"})
     EXPECT_CONTAINS(text.out, part);
@@ -62,8 +61,7 @@ TEST_F(PlanWithDrives, TextTellsSpaceTrafficAndWear) {
 
 TEST_F(PlanWithDrives, NamesWhatIsOnThem) {
   const std::string small = kOnDrive + "--host-memory 1200MiB --save-strategy no";
-  const Outcome text = run(small);
-  ASSERT_EQ(text.exit_code, 0) << text.err;
+  const Outcome text = succeed(small);
   EXPECT_CONTAINS(text.out, "2 copies of the states and weights, one of the gradients");
   EXPECT_CONTAINS(text.out, "gradients of ");
   EXPECT_GT(json_of(small)["nvme"]["grad_bytes"], 0);

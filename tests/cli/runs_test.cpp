@@ -133,8 +133,7 @@ TEST_F(RunsVerb, ComparesInNumbersThatPeopleRead) {
                 accuracy) +
             "\n");
   }
-  const Outcome text = run("runs compare both/first both/second");
-  ASSERT_EQ(text.exit_code, 0) << text.err;
+  const Outcome text = succeed("runs compare both/first both/second");
   for (const char* part : {"547.2 MiB", "0.6631", "0.8125", "5e-05"})
     EXPECT_CONTAINS(text.out, part);
   EXPECT_EQ(text.out.find("learning_rate"), text.out.rfind("learning_rate")) << text.out;
@@ -150,8 +149,7 @@ TEST_F(RunsVerb, ABrokenIndexFailsNoCommand) {
   make_run("runs/alpha", 3);
   const fs::path file = directory_.write("data/ferry/runs.db", std::string(9000, 'z'));
   const auto is_listed = [&] {
-    const Outcome outcome = run("runs ls --json");
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Outcome outcome = succeed("runs ls --json");
     EXPECT_EQ(names_in(nlohmann::json::parse(outcome.out)), std::vector<std::string>{"alpha"});
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
   };
@@ -204,8 +202,7 @@ TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
   directory_.write(below + "checkpoint-5/COMPLETE", "5\n");
 
   const std::string report = "runs report home/work/runs/alpha ";
-  const Outcome outcome = run(report + "--output out.zip");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome outcome = succeed(report + "--output out.zip");
   EXPECT_EQ(outcome.out, "out.zip\n");
   const auto files = unzipped(directory_.path() / "out.zip");
   ASSERT_EQ(files.size(), 6u) << files.dump();
@@ -235,8 +232,7 @@ TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
 
 TEST_F(RunsVerb, AReportOfABrokenRunIsMadeAllTheSame) {
   const fs::path broken = directory_.write("runs/broken/run.json", "{ half").parent_path();
-  const Outcome outcome = run("runs report broken");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome outcome = succeed("runs report broken");
   EXPECT_TRUE(fs::exists(directory_.path() / "ferry-report-broken.zip"));
   EXPECT_EQ(run("runs ls").exit_code, 0);
 }

@@ -48,8 +48,7 @@ TEST_F(Stores, AreListedWithTheirRuns) {
   EXPECT_GT(all[0]["bytes"], 2 * kMiB);
   EXPECT_EQ(all[1]["state"], "left over");
   EXPECT_EQ(all[1]["run"], "lost");
-  const Outcome text = run("runs stores drive");
-  EXPECT_EQ(text.exit_code, 0) << text.err;
+  const Outcome text = succeed("runs stores drive");
   EXPECT_CONTAINS(text.out, "lost.states");
   EXPECT_CONTAINS(text.out, "ferry runs delete FILE");
   expect_refused("runs stores no-such", 2, "'no-such' is no directory");
@@ -58,8 +57,7 @@ TEST_F(Stores, AreListedWithTheirRuns) {
 TEST_F(Stores, GoWithTheirRun) {
   const fs::path kept = make_run("kept");
   directory_.write("runs/kept/final/model.safetensors", std::string(1 << 20, 'x'));
-  const Outcome asked = run("runs delete kept");
-  EXPECT_EQ(asked.exit_code, 0) << asked.err;
+  const Outcome asked = succeed("runs delete kept");
   EXPECT_CONTAINS(asked.out, "nothing was removed: say --yes");
   EXPECT_CONTAINS(asked.out, (drive_ / "kept.states").string());
   EXPECT_TRUE(fs::exists(kept));
@@ -70,8 +68,7 @@ TEST_F(Stores, GoWithTheirRun) {
     expect_refused("runs delete kept --yes", 2, "a process trains in");
   }
   EXPECT_TRUE(fs::exists(drive_ / "kept.states"));
-  const Outcome done = run("runs delete kept --yes");
-  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const Outcome done = succeed("runs delete kept --yes");
   EXPECT_FALSE(fs::exists(kept));
   EXPECT_TRUE(fs::is_empty(drive_));
 }
