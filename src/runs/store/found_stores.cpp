@@ -15,7 +15,6 @@
 #include "src/base/unique_fd.h"
 #include "src/runs/store/pins.h"
 #include "src/runs/store/store_place.h"
-#include "src/runs/store/stripe_mark.h"
 
 namespace ferry::runs {
 namespace {

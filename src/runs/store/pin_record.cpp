@@ -114,6 +114,23 @@ StoredStates stored_states_in(const JsonReader& json) {
   return states;
 }
 
+/** Throws Error(data) where the store has not what the record says. */
+const Generation& generation_of(const PinRecord& record,
+                                const StepShape& shape,
+                                const ExtentStore& store) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Fault::data, kOpen, fmt::format("'{}' {} '{}'", store.name(), what, record.pin),
+                "is it an older copy of the store? Resume from another checkpoint");
+  };
+  const auto pins = store.pins();
+  const bool is_pinned = !record.pin.empty();
+  if (is_pinned && std::ranges::find(pins, record.pin) == pins.end()) refuse("keeps no");
+  const Generation& generation = is_pinned ? store.pinned(record.pin) : store.committed();
+  if (is_pinned && generation.number != record.generation) refuse("keeps another generation as");
+  if (!StateStore::has_states_of(shape, store.layout())) refuse("has other blocks than those of");
+  return generation;
+}
+
 }  // namespace
 
 void write_pin_record(const fs::path& checkpoint, const PinRecord& record) {
@@ -161,27 +178,16 @@ StorePlace find_pinned_store(const fs::path& checkpoint,
 PinnedStates::PinnedStates(PinRecord record, const StorePlace& place)
     : record_(std::move(record)),
       shape_(shape_of(record_.states)),
-      disk_(open_disk(place.paths(), place.n_bytes, {.must_exist = true, .reads_only = true})) {
-  extents_.emplace(*disk_, StoreIdentity{.run = record_.store.run, .uuid = record_.store.uuid},
-                   ExtentStore::Access::read_only);
-  const auto refuse = [&](const std::string& what) {
-    throw Error(Fault::data, kOpen,
-                fmt::format("'{}' {} '{}'", extents_->name(), what, record_.pin),
-                "is it an older copy of the store? Resume from another checkpoint");
-  };
-  const auto pins = extents_->pins();
-  const bool is_pinned = !record_.pin.empty();
-  if (is_pinned && std::ranges::find(pins, record_.pin) == pins.end()) refuse("keeps no");
-  generation_ = is_pinned ? &extents_->pinned(record_.pin) : &extents_->committed();
-  if (is_pinned && generation_->number != record_.generation) refuse("keeps another generation as");
-  if (!StateStore::has_states_of(shape_, extents_->layout()))
-    refuse("has other blocks than those of");
-  store_.emplace(shape_, *extents_);
-  reader_.emplace(shape_, *store_, *generation_);
-}
+      disk_(open_disk(place.paths(), place.n_bytes, {.must_exist = true, .reads_only = true})),
+      extents_(*disk_,
+               {.run = record_.store.run, .uuid = record_.store.uuid},
+               ExtentStore::Access::read_only),
+      generation_(generation_of(record_, shape_, extents_)),
+      store_(shape_, extents_),
+      reader_(shape_, store_, generation_) {}
 
 void PinnedStates::check() const {
-  const std::vector<StoreDamage> damages = extents_->check(record_.pin);
+  const std::vector<StoreDamage> damages = extents_.check(record_.pin);
   if (damages.empty()) return;
   throw Error(Fault::data, "store.check",
               damages.size() == 1

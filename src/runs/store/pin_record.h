@@ -53,9 +53,9 @@ class PinnedStates {
   /** Throws Error(data) where it is not there. */
   PinnedStates(PinRecord record, const StorePlace& place);
 
-  const Generation& generation() const { return *generation_; }
+  const Generation& generation() const { return generation_; }
   const StoredStates& about() const { return record_.states; }
-  GenerationReader& reader() { return *reader_; }
+  GenerationReader& reader() { return reader_; }
   /** Reads all of it. Throws Error(data) that names block, segment, generation and place of the
    * first damage, and the number of others. */
   void check() const;
@@ -64,10 +64,10 @@ class PinnedStates {
   const PinRecord record_;
   const StepShape shape_;
   std::unique_ptr<FileDisk> disk_;
-  std::optional<ExtentStore> extents_;
-  const Generation* generation_ = nullptr;  ///< of extents_
-  std::optional<StateStore> store_;
-  std::optional<GenerationReader> reader_;
+  ExtentStore extents_;
+  const Generation& generation_;  ///< of extents_
+  StateStore store_;
+  GenerationReader reader_;
 };
 
 struct LastStep {

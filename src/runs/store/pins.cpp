@@ -21,10 +21,6 @@ std::string pin_in(const fs::path& checkpoint, const ExtentStore& store) {
   return record && record->store.uuid == store.identity().uuid ? record->pin : std::string();
 }
 
-bool is_full(const ExtentStore& store) {
-  return std::ssize(store.pins()) >= store.layout().n_kept();
-}
-
 bool is_named(const std::vector<StorePlace>& places, const std::string& uuid) {
   return std::ranges::find(places, uuid, &StorePlace::uuid) != places.end();
 }
@@ -46,7 +42,7 @@ void unpin_unused(const fs::path& run, ExtentStore& store) {
 
 void make_room_for_pin(const fs::path& run, ExtentStore& store) {
   for (const Checkpoint& aside : checkpoints_put_aside(run)) {
-    if (!is_full(store)) return;
+    if (std::ssize(store.pins()) < store.layout().n_kept()) return;
     if (pin_in(aside.path, store).empty()) continue;
     log_line(fmt::format("{} is removed: the drive has room for {} checkpoints",
                          aside.path.filename().string(), store.layout().n_kept()));

@@ -11,7 +11,6 @@
 #include "offload/nvme/stripes.h"
 #include "src/base/error.h"
 #include "src/files/write/owned_file.h"
-#include "src/runs/store/stripe_mark.h"
 
 namespace ferry::runs {
 namespace {

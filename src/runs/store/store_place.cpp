@@ -1,16 +1,22 @@
 #include "src/runs/store/store_place.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <system_error>
 
 #include "offload/nvme/drive.h"
 #include "offload/nvme/open_disk.h"
 #include "src/base/error.h"
+#include "src/base/unique_fd.h"
 #include "src/files/write/owned_file.h"
 #include "src/runs/directory/run_directory.h"
-#include "src/runs/store/stripe_mark.h"
 
 namespace ferry::runs {
 
@@ -18,34 +24,53 @@ namespace fs = std::filesystem;
 
 namespace {
 
+[[noreturn]] void refuse_to_read(const fs::path& file, int code) {
+  throw Error(
+      Fault::machine, "nvme.find",
+      fmt::format("'{}' cannot be read: {}", file.string(), std::generic_category().message(code)),
+      "see `dmesg` for the drive and its file system");
+}
+
+/** False where the file has no such bytes. */
+bool read_at(int fd, const fs::path& file, int64_t offset_bytes, std::span<std::byte> into) {
+  while (offset_bytes >= 0 && !into.empty()) {
+    const ssize_t count = ::pread(fd, into.data(), into.size(), offset_bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse_to_read(file, errno);
+    if (count == 0) return false;
+    into = into.subspan(static_cast<size_t>(count));
+    offset_bytes += count;
+  }
+  return into.empty();
+}
+
+/** Nothing where the bytes are damaged, or of something else. */
+std::optional<StripeIdentity> decoded(auto&& decode) {
+  try {
+    return decode();
+  } catch (const StoreFormatError&) {
+    return std::nullopt;
+  }
+}
+
 /** The directory of each file: its own on its drive, another one there, its own on another drive,
  * or the next that is left. */
 std::vector<fs::path> in_order_of(const StorePlace& place, std::vector<fs::path> directories) {
-  const size_t n_files = place.files.size();
-  std::vector<fs::path> ordered(n_files);
-  const auto take = [&](auto&& fits) {
-    for (size_t i = 0; i < n_files; ++i) {
-      if (!ordered[i].empty()) continue;
-      const auto found = std::ranges::find_if(
-          directories, [&](const fs::path& directory) { return fits(place.files[i], directory); });
+  const auto fit = [](const StorePlace::File& file, const fs::path& directory) {
+    std::error_code error;
+    const bool is_own = fs::equivalent(file.path.parent_path(), directory, error);
+    return (is_on_drive(directory, file.drive) ? 2 : 0) + (is_own ? 1 : 0);
+  };
+  std::vector<fs::path> ordered(place.files.size());
+  for (const int best : {3, 2, 1, 0})
+    for (size_t i = 0; i < ordered.size(); ++i) {
+      const auto found = std::ranges::find_if(directories, [&](const fs::path& directory) {
+        return ordered[i].empty() && fit(place.files[i], directory) == best;
+      });
       if (found == directories.end()) continue;
       ordered[i] = *found;
       directories.erase(found);
     }
-  };
-  const auto is_own = [](const auto& file, const fs::path& directory) {
-    std::error_code error;
-    return fs::equivalent(file.path.parent_path(), directory, error);
-  };
-  const auto is_on_its_drive = [](const auto& file, const fs::path& directory) {
-    return is_on_drive(directory, file.drive);
-  };
-  take([&](const auto& file, const fs::path& directory) {
-    return is_own(file, directory) && is_on_its_drive(file, directory);
-  });
-  take(is_on_its_drive);
-  take(is_own);
-  take([](const auto&, const fs::path&) { return true; });
   return ordered;
 }
 
@@ -81,15 +106,44 @@ void check_file(const StorePlace& place, size_t i, const fs::path& file) {
 
 /** One of the directories has the store, or some of its files. */
 bool has_any(const StorePlace& place, const std::vector<fs::path>& directories) {
-  return std::ranges::any_of(directories, [&](const fs::path& directory) {
-    if (is_stripe_of(place.uuid, 0, directory / place.files.front().path.filename())) return true;
-    return std::any_of(
-        place.files.begin() + 1, place.files.end(),
-        [&](const StorePlace::File& file) { return is_there(directory / file.path.filename()); });
-  });
+  for (const fs::path& directory : directories)
+    for (size_t i = 0; i < place.files.size(); ++i) {
+      const fs::path file = directory / place.files[i].path.filename();
+      if (i == 0 ? is_stripe_of(place.uuid, 0, file) : is_there(file)) return true;
+    }
+  return false;
 }
 
 }  // namespace
+
+bool is_there(const fs::path& file) {
+  std::error_code error;
+  return fs::exists(fs::symlink_status(file, error));
+}
+
+std::optional<StripeIdentity> stripe_in(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (!fd && errno == ELOOP) return std::nullopt;
+  struct stat found {};
+  if (!fd || ::fstat(fd.get(), &found) != 0) refuse_to_read(file, errno);
+  if (!S_ISREG(found.st_mode)) return std::nullopt;
+  constexpr int64_t kCopy_bytes = StoreLayout::superblock_bytes();
+  std::vector<std::byte> area(kCopy_bytes);
+  for (const int64_t copy : {0, 1}) {
+    if (!read_at(fd.get(), file, copy * kCopy_bytes, area)) break;
+    if (auto first = decoded([&] { return StripeIdentity{decode_superblock(area).identity}; }))
+      return first;
+  }
+  StorePage page;
+  if (!read_at(fd.get(), file, found.st_size - kMark_bytes, page.bytes)) return std::nullopt;
+  return decoded([&] { return decode_mark(page); });
+}
+
+bool is_stripe_of(const std::string& uuid, size_t number, const fs::path& file) {
+  if (!is_there(file)) return false;
+  const auto found = stripe_in(file);
+  return found && found->store.uuid == uuid && found->number == number;
+}
 
 bool is_where_it_was(const StorePlace& place) {
   return is_stripe_of(place.uuid, 0, place.files.front().path) &&

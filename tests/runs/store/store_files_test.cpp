@@ -10,7 +10,6 @@
 
 #include "offload/nvme/drive.h"
 #include "src/files/plain_file.h"
-#include "src/runs/store/stripe_mark.h"
 #include "tests/config/config_fixture.h"
 #include "tests/offload/nvme/mounted.h"
 #include "tests/runs/store/store_fixture.h"
