@@ -20,43 +20,41 @@ using testing::IsEmpty;
 class FoundStores : public StoreTest {};
 
 TEST_F(FoundStores, AreOfARunOrLeftOver) {
-  const fs::path drive = make_directory("drive");
-  const StorePlace kept = make_store({drive}, "kept"), lost = make_store({drive}, "lost");
+  const StorePlace kept = make_store({drive_}, "kept"), lost = make_store({drive_}, "lost");
   directory_.write("drive/damaged.states", "no store");
   directory_.write("drive/notes.txt", "nobody's");
   directory_.write("broken/run.json", "{");
   const std::vector<fs::path> runs = {make_run("run", kept), directory_ / "broken",
                                       directory_ / "gone"};
-  const auto stores = find_stores({drive, drive, directory_ / "no-such"}, runs);
+  const auto stores = find_stores({drive_, drive_, directory_ / "no-such"}, runs);
   ASSERT_EQ(stores.size(), 3u);
-  EXPECT_EQ(stores[0].file, drive / "damaged.states");
+  EXPECT_EQ(stores[0].file, drive_ / "damaged.states");
   EXPECT_EQ(stores[0].run, "");
-  EXPECT_EQ(stores[1].file, drive / "kept.states");
+  EXPECT_EQ(stores[1].file, drive_ / "kept.states");
   EXPECT_EQ(stores[1].run, "kept");
   EXPECT_EQ(stores[1].owner, directory_ / "run");
   EXPECT_GE(stores[1].n_bytes, kept.n_bytes);
   EXPECT_EQ(stores[2].run, "lost");
   EXPECT_EQ(stores[2].owner, "");
   EXPECT_FALSE(stores[2].is_in_use);
-  EXPECT_THAT(store_directories_of(runs), ElementsAre(drive));
-  EXPECT_THAT(store_files_of(runs[0]).own, ElementsAre(drive / "kept.states"));
+  EXPECT_THAT(store_directories_of(runs), ElementsAre(drive_));
+  EXPECT_THAT(store_files_of(runs[0]).own, ElementsAre(drive_ / "kept.states"));
   EXPECT_THAT(store_files_of(runs[1]).own, IsEmpty());
 }
 
 TEST_F(FoundStores, AreNotRemovedUnderARun) {
-  const fs::path drive = make_directory("drive");
-  const StorePlace idle = make_store({drive}, "idle"), busy = make_store({drive}, "busy");
+  const StorePlace idle = make_store({drive_}, "idle"), busy = make_store({drive_}, "busy");
   const std::vector<fs::path> both = {idle.files[0].path, busy.files[0].path};
   {
-    const StoreFiles open = StoreFiles::open(busy, {.directories = {drive}});
-    EXPECT_TRUE(find_stores({drive}, {})[0].is_in_use);
-    EXPECT_FALSE(find_stores({drive}, {})[1].is_in_use);
+    const StoreFiles open = StoreFiles::open(busy, {.directories = {drive_}});
+    EXPECT_TRUE(find_stores({drive_}, {})[0].is_in_use);
+    EXPECT_FALSE(find_stores({drive_}, {})[1].is_in_use);
     EXPECT_THAT(error_of([&] { remove_store_files(both); }, Fault::usage),
                 HasSubstr("/busy.states' is in use by a run"));
     EXPECT_TRUE(fs::exists(both[0])) << "none is removed then";
   }
   remove_store_files(both);
-  EXPECT_TRUE(fs::is_empty(drive));
+  EXPECT_TRUE(fs::is_empty(drive_));
   remove_store_files(both);  // somebody was quicker
 }
 
@@ -81,11 +79,10 @@ TEST_F(FoundStores, OnlyThoseGoThatProveToBeTheRuns) {
 
 /** Its name may have been taken by a run that began later. */
 TEST_F(FoundStores, OfAnotherRunAreNotThoseOfARun) {
-  const fs::path drive = make_directory("drive");
-  const fs::path run = make_run("run", make_store({drive}, "run"));
-  fs::remove(drive / "run.states");
+  const fs::path run = make_run("run", make_store({drive_}, "run"));
+  fs::remove(drive_ / "run.states");
   EXPECT_THAT(store_files_of(run).own, IsEmpty());
-  make_store({drive}, "run");
+  make_store({drive_}, "run");
   EXPECT_THAT(store_files_of(run).own, IsEmpty());
 }
 

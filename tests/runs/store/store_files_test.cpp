@@ -36,27 +36,25 @@ class StoreFilesTest : public StoreTest {
 };
 
 TEST_F(StoreFilesTest, StayOnlyWhereTheyAreKept) {
-  const fs::path drive = make_directory("drive");
   {
-    const StoreFiles files = StoreFiles::make({.directories = {drive}}, "run-1", need_of(kMiB));
-    EXPECT_THAT(files.place().paths(), ElementsAre(drive / "run-1.states"));
-    EXPECT_TRUE(fs::exists(drive / "run-1.states"));
+    const StoreFiles files = StoreFiles::make({.directories = {drive_}}, "run-1", need_of(kMiB));
+    EXPECT_THAT(files.place().paths(), ElementsAre(drive_ / "run-1.states"));
+    EXPECT_TRUE(fs::exists(drive_ / "run-1.states"));
   }
-  EXPECT_TRUE(fs::is_empty(drive));
-  const StorePlace place = make_store({drive});
+  EXPECT_TRUE(fs::is_empty(drive_));
+  const StorePlace place = make_store({drive_});
   EXPECT_EQ(place.uuid.size(), kUuid_length);
-  EXPECT_EQ(place.files[0].drive, drive_id_of(drive));
+  EXPECT_EQ(place.files[0].drive, drive_id_of(drive_));
   EXPECT_EQ(place.n_bytes, need_of(kStates_bytes).n_bytes);
-  EXPECT_EQ(std::distance(fs::directory_iterator(drive), {}), 1) << "no lock stays";
-  open_store(place, {drive});
+  EXPECT_EQ(std::distance(fs::directory_iterator(drive_), {}), 1) << "no lock stays";
+  open_store(place, {drive_});
 }
 
 TEST_F(StoreFilesTest, RunJsonKeepsTheirPlace) {
-  const fs::path drive = make_directory("drive");
-  const StorePlace place = make_store({drive});
+  const StorePlace place = make_store({drive_});
   const StorePlace read = store_place_of(make_run("run", place)).value();
   EXPECT_EQ(to_json(read), to_json(place));
-  open_store(read, {drive});
+  open_store(read, {drive_});
   directory_.write("other/run.json", R"({"phase": "finished"})");
   EXPECT_FALSE(store_place_of(directory_ / "other"));
   fs::create_directories(directory_ / "killed_at_its_start");
@@ -76,27 +74,25 @@ TEST_F(StoreFilesTest, RunJsonKeepsTheirPlace) {
 }
 
 TEST_F(StoreFilesTest, LeaveAnotherRunsAlone) {
-  const fs::path drive = make_directory("drive");
-  const StorePlace first = make_store({drive}, "run"), second = make_store({drive}, "run");
-  EXPECT_THAT(first.paths(), ElementsAre(drive / "run.states"));
-  EXPECT_THAT(second.paths(), ElementsAre(drive / "run-2.states"));
+  const StorePlace first = make_store({drive_}, "run"), second = make_store({drive_}, "run");
+  EXPECT_THAT(first.paths(), ElementsAre(drive_ / "run.states"));
+  EXPECT_THAT(second.paths(), ElementsAre(drive_ / "run-2.states"));
   EXPECT_NE(first.uuid, second.uuid);
-  open_store(first, {drive});
-  open_store(second, {drive});
-  const StorePlace longest = make_store({drive}, std::string(255, 'r'));
-  open_store(longest, {drive});
+  open_store(first, {drive_});
+  open_store(second, {drive_});
+  const StorePlace longest = make_store({drive_}, std::string(255, 'r'));
+  open_store(longest, {drive_});
 }
 
 TEST_F(StoreFilesTest, OneRunUsesADirectory) {
-  const fs::path drive = make_directory("drive");
-  const StorePlace place = make_store({drive}, "old");
+  const StorePlace place = make_store({drive_}, "old");
   const auto files = std::make_unique<StoreFiles>(
-      StoreFiles::make({.directories = {drive}}, "first", need_of(kMiB)));
+      StoreFiles::make({.directories = {drive_}}, "first", need_of(kMiB)));
   for (const std::string& message :
-       {refusal_of_new({drive}, Fault::machine), refusal_of_open(place, {drive}, Fault::machine)})
+       {refusal_of_new({drive_}, Fault::machine), refusal_of_open(place, {drive_}, Fault::machine)})
     EXPECT_THAT(message, AllOf(HasSubstr("/drive' of nvme_path is in use by another run"),
                                HasSubstr("ferry runs ls"), HasSubstr("a directory for each run")));
-  EXPECT_FALSE(fs::exists(drive / "run-1.states"));
+  EXPECT_FALSE(fs::exists(drive_ / "run-1.states"));
 }
 
 TEST_F(StoreFilesTest, NeedDirectoriesThatAreThere) {
@@ -104,33 +100,30 @@ TEST_F(StoreFilesTest, NeedDirectoriesThatAreThere) {
               AllOf(HasSubstr("/no' of nvme_path is no directory"), HasSubstr("mount its drive")));
   EXPECT_THAT(refusal_of_new({directory_.write("text", "x")}, Fault::usage),
               HasSubstr("is no directory"));
-  const fs::path drive = make_directory("drive");
-  fs::create_directory_symlink(drive, directory_ / "link");
-  EXPECT_THAT(refusal_of_new({drive, directory_ / "link"}, Fault::usage),
+  fs::create_directory_symlink(drive_, directory_ / "link");
+  EXPECT_THAT(refusal_of_new({drive_, directory_ / "link"}, Fault::usage),
               HasSubstr("/link' of nvme_path is named twice"));
-  EXPECT_THAT(refusal_of_new(Directories(17, drive), Fault::usage),
+  EXPECT_THAT(refusal_of_new(Directories(17, drive_), Fault::usage),
               HasSubstr("17 directories, at most 16"));
-  EXPECT_TRUE(fs::is_empty(drive));
+  EXPECT_TRUE(fs::is_empty(drive_));
 }
 
 TEST_F(StoreFilesTest, NeedAFileSystemThatMayBeWritten) {
-  const fs::path drive = make_directory("drive");
-  const test::ReadOnlyView view(drive, directory_ / "view");
+  const test::ReadOnlyView view(drive_, directory_ / "view");
   if (!view) GTEST_SKIP() << kNoMount;
-  EXPECT_THAT(refusal_of_new({drive, view.path()}, Fault::usage), HasSubstr("named twice"));
+  EXPECT_THAT(refusal_of_new({drive_, view.path()}, Fault::usage), HasSubstr("named twice"));
   EXPECT_THAT(refusal_of_new({view.path()}, Fault::machine),
               AllOf(HasSubstr("/view' of nvme_path is on a read-only file system"),
                     HasSubstr("mount it for writing")));
-  EXPECT_TRUE(fs::is_empty(drive));
+  EXPECT_TRUE(fs::is_empty(drive_));
 }
 
 TEST_F(StoreFilesTest, NeedTheRightToWrite) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody without rights";
-  const fs::path drive = make_directory("drive");
   fs::permissions(directory_.path(),
                   fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec);
   ASSERT_EQ(::seteuid(65534), 0);
-  const std::string message = refusal_of_new({drive}, Fault::machine);
+  const std::string message = refusal_of_new({drive_}, Fault::machine);
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_THAT(message, AllOf(HasSubstr("takes no files: Permission denied"),
                              HasSubstr("a directory you may write to")));
@@ -196,15 +189,15 @@ TEST_F(StoreFilesTest, KeepTheirOrderInStripes) {
 }
 
 TEST_F(StoreFilesTest, OfAnotherStoreAreNotTaken) {
-  const fs::path drive = make_directory("drive"), other = make_directory("other");
-  const StorePlace place = make_store({drive}, "mine");
+  const fs::path other = make_directory("other");
+  const StorePlace place = make_store({drive_}, "mine");
   make_store({other}, "theirs");
-  fs::rename(other / "theirs.states", drive / "mine.states");
-  EXPECT_THAT(refusal_of_open(place, {drive}, Fault::data),
+  fs::rename(other / "theirs.states", drive_ / "mine.states");
+  EXPECT_THAT(refusal_of_open(place, {drive_}, Fault::data),
               AllOf(HasSubstr("/mine.states' holds those of 'theirs'"),
                     HasSubstr("not the states of this run")));
-  std::ofstream(drive / "mine.states") << "short";
-  EXPECT_THAT(refusal_of_open(place, {drive}, Fault::data), HasSubstr("holds no states"));
+  std::ofstream(drive_ / "mine.states") << "short";
+  EXPECT_THAT(refusal_of_open(place, {drive_}, Fault::data), HasSubstr("holds no states"));
 }
 
 /** As somebody else's run would name a file of the user: by a link, or as a further file of its own

@@ -30,6 +30,7 @@ inline constexpr int64_t kStates_bytes = 4 * kMiB;
 
 class StoreTest : public test::DiskTest {
  protected:
+  StoreTest() { std::filesystem::create_directory(drive_); }
   /** Makes a store and commits a generation; its files stay. */
   StorePlace make_store(const Directories& directories, const std::string& run_id = "run-1") {
     StoreFiles files =
@@ -61,6 +62,8 @@ class StoreTest : public test::DiskTest {
     const nlohmann::ordered_json record = {{"phase", "finished"}, {kStoreKey, to_json(place)}};
     return directory_.write(fmt::format("{}/run.json", name), record.dump()).parent_path();
   }
+
+  const std::filesystem::path drive_ = directory_ / "drive";
 };
 
 }  // namespace ferry::runs
