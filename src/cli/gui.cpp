@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
+#include "src/cli/settings.h"
 #include "src/files/paths.h"
 #include "src/runs/index/run_list.h"
 
@@ -45,22 +43,14 @@ int run_gui(Arguments arguments) {
   if (arguments.size() > 1 || (!arguments.empty() && arguments[0].starts_with('-')))
     throw Error(Fault::usage, "cli.gui", fmt::format("'ferry gui {}'", fmt::join(arguments, " ")),
                 "usage: ferry gui [RUN]");
-  const fs::path app = find_app();
-  std::vector<std::string> words = {app.string()};
+  std::vector<std::string> words = {find_app().string()};
   if (!arguments.empty()) words.push_back(fs::absolute(runs::find_run(arguments[0])).string());
   if (environment_variable("DISPLAY").empty() && environment_variable("WAYLAND_DISPLAY").empty() &&
       environment_variable("QT_QPA_PLATFORM").empty())
     throw Error(Fault::machine, "cli.gui",
                 "there is no desktop here: DISPLAY and WAYLAND_DISPLAY are empty",
                 "log in to a desktop, or use ssh -X; `ferry runs` shows runs in a terminal");
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  std::fflush(nullptr);
-  execv(app.c_str(), pointers.data());
-  throw Error(Fault::machine, "cli.gui",
-              fmt::format("cannot start '{}': {}", app.string(), std::strerror(errno)));
+  become(std::move(words), "cli.gui");
 }
 
 }  // namespace ferry::cli

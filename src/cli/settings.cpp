@@ -43,6 +43,17 @@ nlohmann::ordered_json json_of(const config::Value& value) {
   return "auto";
 }
 
+void become(std::vector<std::string> words, std::string_view where) {
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(pointers.front(), pointers.data());
+  throw Error(Fault::machine, where,
+              fmt::format("cannot start '{}': {}", words.front(), std::strerror(errno)));
+}
+
 void become_trainer(std::string_view verb, Arguments arguments) {
   std::optional<fs::path> trainer = service::find_trainer();
   if (!trainer)
@@ -52,15 +63,8 @@ void become_trainer(std::string_view verb, Arguments arguments) {
         "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
   std::vector<std::string> words = {trainer->string(), std::string(verb)};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
   limit_spinning_of_children();
-  std::fflush(nullptr);
-  execv(trainer->c_str(), pointers.data());
-  throw Error(Fault::machine, "cli.trainer",
-              fmt::format("cannot start '{}': {}", trainer->string(), std::strerror(errno)));
+  become(std::move(words), "cli.trainer");
 }
 
 }  // namespace ferry::cli

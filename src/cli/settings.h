@@ -4,6 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "src/cli/commands.h"
 #include "src/config/command_line/command_line.h"
@@ -16,6 +18,10 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
 
 /** A setting's value as `--json` prints it. */
 nlohmann::ordered_json json_of(const config::Value& value);
+
+/** Replaces this process by a program, the first word, with the others; returns only by
+ * Error(machine). */
+[[noreturn]] void become(std::vector<std::string> words, std::string_view where);
 
 /** Replaces this process by `ferry-trainer VERB arguments...`; returns only by Error(machine). */
 [[noreturn]] void become_trainer(std::string_view verb, Arguments arguments);

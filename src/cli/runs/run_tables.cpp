@@ -131,7 +131,7 @@ void list_runs(const fs::path& directory, bool wants_json) {
   }
   if (wants_json) return print_run_json(json);
   if (found.empty())
-    return print(
+    return ferry::print(
         fmt::format("no runs {}\n", directory.empty() ? "are known" : "in " + directory.string()));
   const term::Terminal terminal = term::detect_terminal(1);
   for (const std::string& place : places) {

@@ -162,7 +162,7 @@ void check(const fs::path& run) {
     case runs::SettingsState::as_written:
       return ferry::print(fmt::format("{}: intact\n", settings.string()));
     case runs::SettingsState::unchecked:
-      return print(
+      return ferry::print(
           fmt::format("{}: an older Ferry wrote it, without a checksum\n", settings.string()));
     case runs::SettingsState::changed:
       throw Error(
