@@ -23,8 +23,7 @@
 #include "src/runs/index/run_list.h"
 #include "src/runs/logs/metrics_log.h"
 #include "src/text/tokenizer.h"
-#include "tests/cli/run_ferry.h"
-#include "tests/config/config_fixture.h"
+#include "tests/cli/ferry_fixture.h"
 
 namespace ferry::cli {
 namespace {
@@ -97,7 +96,7 @@ std::vector<Reader> json_readers() {
 
 const std::string kScalar = R"({"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})";
 
-class BrokenFiles : public ::testing::Test {
+class BrokenFiles : public FerryTest {
  protected:
   void SetUp() override {
     directory_.write("index/1.safetensors", safetensors(kScalar, 4, kScalar.size()));
@@ -124,7 +123,6 @@ class BrokenFiles : public ::testing::Test {
   }
 
   int n_refused_ = 0;
-  config::TemporaryDirectory directory_;
 };
 
 TEST_F(BrokenFiles, EveryReaderOfJson) {
@@ -306,31 +304,27 @@ TEST_F(BrokenFiles, LinesOfTheControlSocket) {
 
 /** The programs' own exit codes for the worst of them. */
 TEST_F(BrokenFiles, ExitCodes) {
-  if (ferry_binary().empty()) GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
-  const auto expect = [&](int code, const std::string& said, std::vector<std::string> words) {
-    const Outcome outcome = run_ferry(
-        {words,
-         {{"XDG_DATA_HOME", directory_.path() / "data"}, {"HOME", directory_.path() / "home"}},
-         directory_.path().string()});
-    EXPECT_EQ(outcome.exit_code, code) << words[0] << " " << words.back() << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(said));
+  FerryTest::SetUp();
+  if (IsSkipped()) return;
+  const auto expect = [&](int code, const std::string& said, const std::string& line) {
+    FerryTest::expect_refused(line, code, said);
   };
   const std::string deep = repeated("[", kDeep) + repeated("]", kDeep);
   const Reader config = json_readers().front();
   directory_.write(config.file, "{\"unknown\": " + deep + "," + config.good.substr(1));
-  expect(4, "config.json", {"plan", "--device=cpu", "--model=model"});
+  expect(4, "config.json", "plan --device=cpu --model=model");
   directory_.write(config.file, config.good);
   directory_.write("machine.json", deep);
-  expect(4, "machine.json", {"plan", "--model=model", "--machine=machine.json"});
+  expect(4, "machine.json", "plan --model=model --machine=machine.json");
   directory_.write("rows.jsonl", "{\"text\": " + deep + "}\n");
-  expect(4, "rows.jsonl:1", {"plan", "--model=model", "--device=cpu", "--dataset=rows.jsonl"});
+  expect(4, "rows.jsonl:1", "plan --model=model --device=cpu --dataset=rows.jsonl");
   directory_.write("runs/deep/run.json", deep);
   directory_.write("runs/typed/run.json", R"({"phase": [], "plan": {"rows": 3}})");
-  for (const char* run : {"deep", "typed"}) {
-    expect(4, "run.json", {"runs", "show", std::string("runs/") + run});
-    expect(0, "", {"runs", "report", std::string("runs/") + run});
+  for (const std::string run : {"runs/deep", "runs/typed"}) {
+    expect(4, "run.json", "runs show " + run);
+    succeed("runs report " + run);
   }
-  expect(0, "is left out", {"runs", "ls"});
+  expect(0, "is left out", "runs ls");
   for (const std::string& text :
        {"lr = " + deep, "lr = " + repeated("{a=", kDeep), "lr = [\n" + repeated("[\n", kDeep),
         repeated("a.", kDeep) + "a = 1", repeated("\"a\" . ", kDeep / 2) + "a = 1",
@@ -339,10 +333,10 @@ TEST_F(BrokenFiles, ExitCodes) {
         std::string("lr = \"\xff\""), std::string("seed = \0 1", 10), std::string("= 3"),
         std::string("seed = 1\nseed = 2")}) {
     directory_.write("x.toml", text);
-    expect(2, "x.toml", {"plan", "--model=model", "--device=cpu", "--config=x.toml"});
+    expect(2, "x.toml", "plan --model=model --device=cpu --config=x.toml");
   }
   fs::create_directory(directory_.path() / "d.toml");
-  expect(2, "d.toml", {"plan", "--model=model", "--device=cpu", "--config=d.toml"});
+  expect(2, "d.toml", "plan --model=model --device=cpu --config=d.toml");
 }
 
 }  // namespace

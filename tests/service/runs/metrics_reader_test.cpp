@@ -176,24 +176,15 @@ TEST_F(MetricsFile, HasGapsWhereNumbersAreNotFinite) {
 
 TEST_F(MetricsFile, LeavesOutWhatIsNoRow) {
   const std::string good = row(5, 0.5);
-  const std::vector<std::string> bad = {"",
-                                        "null",
-                                        "[1]",
-                                        "[{\"step\": 1}]",
-                                        "{\"loss\": 1}",
-                                        "{\"step\": -1}",
-                                        "{\"step\": 1.5}",
-                                        "{\"step\": \"6\"}",
-                                        "{\"step\": 6, \"loss\": NaN}",
-                                        "{\"step\": 6, \"loss\": 1e999}",
-                                        "{\"step\": 6",
-                                        "{\"step\": 4, \"loss\": 1}",
-                                        "{\"step\": 18446744073709551615}",
-                                        std::string("{\"step\": 6, \0\"loss\": 1}", 23),
-                                        std::string(1000, '['),
-                                        "{\"a\": {\"step\": 6}}",
-                                        "{\"step\": 6}}",
-                                        "\xff\xfe"};
+  std::vector<std::string> bad = {std::string("{\"step\": 6, \0\"loss\": 1}", 23),
+                                  std::string(1000, '[')};
+  for (const char* line :
+       {"", "null", "[1]", R"([{"step": 1}])", R"({"loss": 1})", R"({"step": -1})",
+        R"({"step": 1.5})", R"({"step": "6"})", R"({"step": 6, "loss": NaN})",
+        R"({"step": 6, "loss": 1e999})", R"({"step": 6)", R"({"step": 4, "loss": 1})",
+        R"({"step": 18446744073709551615})", R"({"a": {"step": 6}})", R"({"step": 6}})",
+        "\xff\xfe"})
+    bad.emplace_back(line);
   append(good);
   for (const std::string& line : bad)
     append(line + "\n");
