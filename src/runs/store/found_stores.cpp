@@ -12,8 +12,10 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/base/unique_fd.h"
-#include "src/runs/store/pins.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/store/pin_record.h"
 #include "src/runs/store/store_place.h"
 
 namespace ferry::runs {
@@ -21,14 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_named(const std::vector<StorePlace>& places, const std::string& uuid) {
+  return std::ranges::find(places, uuid, &StorePlace::uuid) != places.end();
+}
+
 /** The stores of a run: the one that it uses, and those of older checkpoints. A run that cannot be
  * read owns nothing that anybody could tell. */
 std::vector<StorePlace> places_of(const fs::path& run) {
   std::vector<StorePlace> places = stores_named_in(run);
   try {
     const auto own = store_place_of(run);
-    if (own && std::ranges::find(places, own->uuid, &StorePlace::uuid) == places.end())
-      places.push_back(*own);
+    if (own && !is_named(places, own->uuid)) places.push_back(*own);
   } catch (const Error&) {
   }
   return places;
@@ -100,6 +105,38 @@ RunStoreFiles store_files_of(const fs::path& run) {
     if (is_there(file) && std::ranges::find(files.own, file) == files.own.end())
       files.unproved.push_back(file);
   return files;
+}
+
+std::vector<StorePlace> stores_named_in(const fs::path& run) {
+  std::vector<StorePlace> places;
+  std::vector<fs::path> directories = checkpoint_directories(run);
+  directories.push_back(run);
+  for (const fs::path& directory : directories)
+    try {
+      const auto record = pin_record_of(directory);
+      if (record && !is_named(places, record->store.uuid)) places.push_back(record->store);
+    } catch (const Error&) {  // whoever goes on from it hears of that
+    }
+  return places;
+}
+
+void remove_left_stores(const fs::path& run,
+                        const std::vector<StorePlace>& before,
+                        const std::string& own) {
+  std::error_code error;
+  const auto is_other = [&](const StorePlace& place) { return place.uuid != own; };
+  if (std::ranges::none_of(before, is_other)) return;
+  const auto last = pin_record_of(run);
+  if (last && is_other(last->store)) fs::remove(run / kPinRecordName, error);
+  const std::vector<StorePlace> now = stores_named_in(run);
+  for (const StorePlace& place : before) {
+    if (!is_other(place) || is_named(now, place.uuid)) continue;
+    for (const fs::path& file : files_proved_of(place)) {
+      fs::remove(file, error);
+      log_line(fmt::format("'{}' is removed: no checkpoint of the run is there any more",
+                           file.string()));
+    }
+  }
 }
 
 void remove_store_files(const std::vector<fs::path>& files) {

@@ -1,6 +1,6 @@
 #pragma once
 // The stores that lie in directories of drives, and the runs that they belong to: what `ferry runs
-// stores` shows and `ferry runs delete` removes.
+// stores` shows, `ferry runs delete` removes, and a run leaves when its checkpoints go.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/request/nvme.h"
+#include "src/runs/store/store_place.h"
 
 namespace ferry::runs {
 
@@ -30,6 +31,17 @@ int64_t bytes_on_disk(const std::filesystem::path& file);
  * cannot be read own nothing. A directory that is not there has none. */
 std::vector<FoundStore> find_stores(const Directories& directories,
                                     const std::vector<std::filesystem::path>& runs);
+
+/** The stores that checkpoints of the run name, and its last step: it may have used several.
+ * Records that cannot be read name none. */
+std::vector<StorePlace> stores_named_in(const std::filesystem::path& run);
+
+/** Removes the files of those stores of `before` that the run names no more and does not use;
+ * `own`: the uuid of the one that it uses, or empty. The last step of another store than that is
+ * void: a checkpoint is later. */
+void remove_left_stores(const std::filesystem::path& run,
+                        const std::vector<StorePlace>& before,
+                        const std::string& own);
 
 /** The directories in which stores of these runs lie. */
 Directories store_directories_of(const std::vector<std::filesystem::path>& runs);

@@ -11,6 +11,7 @@
 #include "src/base/print.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
+#include "src/runs/directory/checkpoints.h"
 
 namespace ferry::runs {
 namespace {
@@ -131,6 +132,12 @@ const Generation& generation_of(const PinRecord& record,
   return generation;
 }
 
+/** The pin of a directory in this store; empty where it has none. */
+std::string pin_in(const fs::path& checkpoint, const ExtentStore& store) {
+  const auto record = pin_record_of(checkpoint);
+  return record && record->store.uuid == store.identity().uuid ? record->pin : std::string();
+}
+
 }  // namespace
 
 void write_pin_record(const fs::path& checkpoint, const PinRecord& record) {
@@ -194,6 +201,39 @@ void PinnedStates::check() const {
                   ? damages.front().what
                   : fmt::format("{}; and {} more", damages.front().what, damages.size() - 1),
               "resume from another checkpoint, and check the drive");
+}
+
+void unpin_unused(const fs::path& run, ExtentStore& store) {
+  std::vector<std::string> used;
+  try {
+    for (const fs::path& checkpoint : checkpoint_directories(run))
+      used.push_back(pin_in(checkpoint, store));
+  } catch (const Error& error) {
+    // Its pin may be any of them.
+    return log_line(fmt::format("no room on the drive is given back: {}", error.what()));
+  }
+  for (const std::string& pin : store.pins())
+    if (std::ranges::find(used, pin) == used.end()) store.unpin(pin);
+}
+
+void make_room_for_pin(const fs::path& run, ExtentStore& store) {
+  for (const Checkpoint& aside : checkpoints_put_aside(run)) {
+    if (std::ssize(store.pins()) < store.layout().n_kept()) return;
+    if (pin_in(aside.path, store).empty()) continue;
+    log_line(fmt::format("{} is removed: the drive has room for {} checkpoints",
+                         aside.path.filename().string(), store.layout().n_kept()));
+    remove_checkpoint(aside.path);
+    unpin_unused(run, store);
+  }
+}
+
+std::string name_of_pin(int64_t step, const ExtentStore& store) {
+  const std::vector<std::string> pins = store.pins();
+  const std::string first = fmt::format("checkpoint-{}", step);
+  std::string name = first;
+  for (int n = 2; std::ranges::find(pins, name) != pins.end(); ++n)
+    name = fmt::format("{}.{}", first, n);
+  return name;
 }
 
 std::optional<LastStep> last_step_of(const fs::path& run,

@@ -1,9 +1,10 @@
 #pragma once
 // state/drive_states.json of a checkpoint whose states lie on a drive, wholly or in part: the
 // store, the pin that keeps the generation there, and what that holds. The trainer writes it;
-// `ferry train --resume`, `ferry export` and `ferry runs check` read it. A run whose store has all
-// that it trains has such a record of its own: every step commits a generation, and the run can go
-// on from that where no checkpoint is as late.
+// `ferry train --resume`, `ferry export` and `ferry runs check` read it. Pins follow the
+// checkpoints: one that no checkpoint names, after a kill or where the checkpoint was removed,
+// holds room for nothing. A run whose store has all that it trains has such a record of its own:
+// every step commits a generation, and the run can go on from that where no checkpoint is as late.
 
 #include <cstdint>
 #include <filesystem>
@@ -69,6 +70,17 @@ class PinnedStates {
   StateStore store_;
   GenerationReader reader_;
 };
+
+/** Unpins what no checkpoint of the run names, whole or put aside. No checkpoint is being written.
+ */
+void unpin_unused(const std::filesystem::path& run, ExtentStore& store);
+
+/** Where the store has no room for a pin: removes checkpoints that were put aside, oldest first,
+ * until it has. */
+void make_room_for_pin(const std::filesystem::path& run, ExtentStore& store);
+
+/** "checkpoint-N", or a name like it that the store has not: the run came by this step before. */
+std::string name_of_pin(int64_t step, const ExtentStore& store);
 
 struct LastStep {
   int64_t step = 0;  ///< steps taken

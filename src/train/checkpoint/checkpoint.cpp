@@ -12,7 +12,7 @@
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/request/nvme.h"
-#include "src/runs/store/pins.h"
+#include "src/runs/store/found_stores.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/prepare/run_state.h"
 

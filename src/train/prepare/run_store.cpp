@@ -12,7 +12,6 @@
 #include "src/files/write/atomic_file.h"
 #include "src/request/nvme.h"
 #include "src/runs/store/drive_rates.h"
-#include "src/runs/store/pins.h"
 #include "src/runs/store/store_room.h"
 #include "src/train/prepare/job.h"
 #include "src/train/prepare/run_state.h"

@@ -5,7 +5,6 @@
 
 #include <gmock/gmock.h>
 
-#include "src/runs/store/pins.h"
 #include "tests/runs/store/store_fixture.h"
 
 namespace ferry::runs {

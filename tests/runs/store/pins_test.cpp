@@ -11,7 +11,6 @@
 #include "src/files/write/atomic_file.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/pin_record.h"
-#include "src/runs/store/pins.h"
 #include "tests/runs/store/store_fixture.h"
 
 namespace ferry::runs {
