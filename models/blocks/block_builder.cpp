@@ -362,12 +362,16 @@ ValueId BlockBuilder::join(const std::string& name, const std::vector<ValueId>& 
   return whole;
 }
 
-ValueId BlockBuilder::linear(
-    const std::string& name, ValueId x, ParamId weight, ParamId bias, ValueId residual) {
+ValueId BlockBuilder::linear(const std::string& name,
+                             ValueId x,
+                             ParamId weight,
+                             ParamId bias,
+                             ValueId residual,
+                             float factor) {
   const ValueId y = value(name, program_.value(x).rows, rows_of_param(weight));
   op(ops::kLinear, ops::LinearValues<ValueId>{.x = x, .residual = residual, .y = y},
      ops::LinearParams<ParamId>{.weight = weight, .bias = bias})
-      .attributes = ops::LinearAttributes{};
+      .attributes = ops::LinearAttributes{.factor = factor};
   return y;
 }
 
@@ -464,6 +468,8 @@ ValueId BlockBuilder::attention(const std::string& name,
   if (const int before = program_.producer_of(qkv); before != kNone && !program_.is_joined(qkv))
     if (Op& map = program_.ops[static_cast<size_t>(before)]; map.def == &ops::kLinear) {
       params.bias = params_of<ops::LinearParams>(map).bias;
+      FERRY_CHECK(params.bias == kNone || map.with<ops::LinearAttributes>().factor == 1,
+                  "attention sums the bias of '{}' without its factor", name);
       map.with<ops::LinearAttributes>().sums_bias = with.sums_bias = params.bias != kNone;
     }
   op(ops::kAttention, ops::AttentionValues<ValueId>{.qkv = qkv, .context = y}, params).attributes =
@@ -555,11 +561,14 @@ void BlockBuilder::span_loss(ValueId logits) {
   op(ops::kSpanLoss, ops::SpanLossValues<ValueId>{.logits = logits});
 }
 
-void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias, float soft_cap) {
-  if (word == kInPieces) return end_in_pieces(t, bias, soft_cap);
+void BlockBuilder::vocabulary_loss(ValueId t,
+                                   ParamId word,
+                                   ParamId bias,
+                                   const ops::LogitsRule& rule) {
+  if (word == kInPieces) return end_in_pieces(t, bias, rule);
   op(ops::kVocabularyLoss, ops::VocabularyValues<ValueId>{.t = t},
      ops::VocabularyParams<ParamId>{.word = word, .bias = bias})
-      .attributes = ops::VocabularyAttributes{.soft_cap = soft_cap};
+      .attributes = ops::VocabularyAttributes{.rule = rule};
 }
 
 void BlockBuilder::recompute(ValueId value) {

@@ -22,6 +22,7 @@
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/rotary/rotary_op.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
 
 namespace ferry {
 
@@ -91,12 +92,13 @@ class BlockBuilder {
                              const std::vector<std::pair<std::string, int64_t>>& parts);
   /** Outputs of linear maps side by side, as one value that they write. Nothing else reads them. */
   ValueId join(const std::string& name, const std::vector<ValueId>& parts);
-  /** x w^T + bias + residual; both may be kNone. */
+  /** factor * (x w^T + bias) + residual; both may be kNone. */
   ValueId linear(const std::string& name,
                  ValueId x,
                  ParamId weight,
                  ParamId bias = kNone,
-                 ValueId residual = kNone);
+                 ValueId residual = kNone,
+                 float factor = 1);
   /** dropout(LayerNorm(z)). */
   ValueId norm(const std::string& name,
                ValueId z,
@@ -183,8 +185,8 @@ class BlockBuilder {
   /** The loss of each sequence or token by its label, as the run's LossKind says. */
   void label_loss(ValueId logits);
   void span_loss(ValueId logits);
-  /** The vocabulary's logits l in pieces, or soft_cap * tanh(l / soft_cap), and the loss. */
-  void vocabulary_loss(ValueId t, ParamId word, ParamId bias, float soft_cap = 0);
+  /** The vocabulary's logits in pieces, by their rule, and the loss. */
+  void vocabulary_loss(ValueId t, ParamId word, ParamId bias, const ops::LogitsRule& rule = {});
 
   /** Selective recomputation makes the value again: it is large for what it costs. */
   void recompute(ValueId value);
@@ -251,7 +253,7 @@ class BlockBuilder {
   std::vector<WordRows> rows_of_pieces() const;
   BlockBuilder piece(VocabularyPiece piece) const;
   ValueId look_up_pieces(const std::string& name, const ops::EmbeddingRule& rule);
-  void end_in_pieces(ValueId t, ParamId bias, float soft_cap);
+  void end_in_pieces(ValueId t, ParamId bias, const ops::LogitsRule& rule);
   /** Stands for a parameter that lies in pieces. */
   static constexpr ParamId kInPieces = 1 << 17;
 

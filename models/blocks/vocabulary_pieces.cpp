@@ -121,7 +121,7 @@ ValueId BlockBuilder::look_up_pieces(const std::string& name, const ops::Embeddi
   return input();
 }
 
-void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, float soft_cap) {
+void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, const ops::LogitsRule& rule) {
   if (program_.ops.empty()) {  // a copy, since the pieces' gradient has a place of its own
     const ValueId copy = like("copy", t);
     op(ops::kDropout, ops::DropoutValues<ValueId>{.x = t, .y = copy}).attributes =
@@ -172,7 +172,7 @@ void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, float soft_cap) {
     if (!which.is_first()) of_x.grad_before = sum_port;
     of_x.grad_port = is_rounded ? b.add_port({gradient, none, writes}) : sum_port;
     b.op(ops::kVocabularyPiece, values, params).attributes = ops::VocabularyAttributes{
-        .soft_cap = soft_cap, .n_table_rows = rows.n, .first_word = rows.first, .piece = which};
+        .rule = rule, .n_table_rows = rows.n, .first_word = rows.first, .piece = which};
     const int block = b.close();
     for (std::vector<HfEntry>* entries : {&words, &biases})
       if (!entries->empty()) entries->back().block = block;

@@ -134,7 +134,7 @@ void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const Deco
   const ParamId word_bias =
       head.has_bias ? b.word_bias("word.bias", model.vocab_size, {head.vocabulary + ".bias"})
                     : kNone;
-  b.vocabulary_loss(output, word, word_bias, head.logit_cap);
+  b.vocabulary_loss(output, word, word_bias, head.logits);
   b.end();
 }
 
@@ -225,7 +225,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
   add_decoder_embeddings(builder, model,
                          {.word = is_llama ? "model.embed_tokens.weight" : "transformer.wte.weight",
                           .position = is_llama ? "" : "transformer.wpe.weight",
-                          .rule = {.word_scale = config.embedding_scale}});
+                          .rule = config.embedding});
   for (int64_t i = 0; i < config.num_hidden_layers; i++) {
     if (is_llama)
       add_llama_layer(builder, i, config, model);
@@ -238,7 +238,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
                     .is_rms = is_llama && !config.has_layer_norms,
                     .norm_offset = config.norm_offset,
                     .is_tied = is_tied,
-                    .logit_cap = config.logit_cap,
+                    .logits = config.logits,
                     .tags = is_llama ? "score" : "classifier",
                     .has_tag_bias = config.has_tag_bias});
   if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");

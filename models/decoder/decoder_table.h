@@ -73,10 +73,11 @@ struct DecoderConfig {
   /** Attention and MLP both take the layer's first norm, and are added up together (StableLM). */
   bool is_parallel = false;
   float norm_offset = 0;  ///< norms' weights count from it (Gemma: 1)
-  float embedding_scale = 1;
+  ops::EmbeddingRule embedding;
+  float branch_factor = 1;             ///< of what each branch adds (Granite)
   double score_scale = 0;              ///< of attention; 0: 1 / sqrt(head width)
   float score_cap = 0;                 ///< of attention's scores; 0: none (Gemma 2)
-  float logit_cap = 0;                 ///< of the vocabulary's logits; 0: none (Gemma 2)
+  ops::LogitsRule logits;              ///< of the vocabulary (Gemma 2, Granite)
   int64_t window = 0;                  ///< tokens that a layer with a window sees
   std::vector<bool> layer_has_window;  ///< empty: all where `window` is set
 };
@@ -139,7 +140,7 @@ struct DecoderHead {
   int64_t word_width = 0;  ///< of those rows
   std::string vocabulary = "lm_head";
   bool is_tied = false;             ///< the vocabulary's matrix is the embeddings'
-  float logit_cap = 0;              ///< 0: none
+  ops::LogitsRule logits;           ///< of the vocabulary
   bool has_bias = false;            ///< of the vocabulary
   std::string tags = "classifier";  ///< the map to the logits of tokens' labels
   bool has_tag_bias = true;

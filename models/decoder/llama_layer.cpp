@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "models/decoder/decoder_table.h"
+#include "src/base/error.h"
 
 namespace ferry {
 namespace {
@@ -88,7 +89,10 @@ void add_llama_layer(ModelBuilder& builder,
   const ops::ScoreRule scores = {.scale = config.score_scale,
                                  .window = has_window ? config.window : 0,
                                  .soft_cap = config.score_cap};
-  const float eps = config.norm_eps, offset = config.norm_offset;
+  const float eps = config.norm_eps, offset = config.norm_offset, factor = config.branch_factor;
+  FERRY_CHECK(
+      factor == 1 || !(config.is_parallel || config.norms_outputs || config.has_layer_norms),
+      "a factor of branches in {}, whose layers have none", config.name);
   BlockBuilder b = builder.block(fmt::format("layer.{}", index), BlockKind::layer);
   const LlamaParams p = params_of(b, fmt::format("model.layers.{}.", index), config, heads);
 
@@ -115,7 +119,8 @@ void add_llama_layer(ModelBuilder& builder,
     return b.end(b.dropout_residual("y", down, p.down_bias, sum, model.hidden_dropout,
                                     decoder_layer_output));
   }
-  ValueId attended = b.linear("output", context, p.output_weight, p.output_bias);  // (T, W)
+  ValueId attended =
+      b.linear("output", context, p.output_weight, p.output_bias, kNone, factor);  // (T, W)
   if (config.norms_outputs)
     attended = b.rms_norm("attention.output_norm", attended, p.output_norm, eps, offset);
   const auto [sum, mlp_normed] =
@@ -124,10 +129,11 @@ void add_llama_layer(ModelBuilder& builder,
                             /*dropout=*/0, decoder_attention_output)
           : b.residual_rms_norm("sum", "mlp.norm", attended, x, p.mlp_norm, eps, offset);
   const ValueId activated = mlp(mlp_normed);
-  if (config.mlp_bias || config.has_layer_norms)
+  if ((config.mlp_bias && factor == 1) || config.has_layer_norms)
     return b.end(b.dropout_residual("y", b.linear("down", activated, p.down_weight), p.down_bias,
                                     sum, model.hidden_dropout, decoder_layer_output));
-  if (!config.norms_outputs) return b.end(b.linear("y", activated, p.down_weight, kNone, sum));
+  if (!config.norms_outputs)
+    return b.end(b.linear("y", activated, p.down_weight, p.down_bias, sum, factor));
   const ValueId down = b.linear("down", activated, p.down_weight);
   b.end(b.add("y", b.rms_norm("mlp.down_norm", down, p.down_norm, eps, offset), sum));
 }

@@ -28,7 +28,8 @@ DecoderConfig read_gemma(const JsonReader& config,
                          std::string_view gate) {
   DecoderConfig gemma = read_llama_like(config, options, std::move(kin), gate);
   gemma.norm_offset = 1;
-  gemma.embedding_scale = std::sqrt(static_cast<float>(gemma.hidden_size));
+  gemma.embedding = {.word_scale = std::sqrt(static_cast<float>(gemma.hidden_size)),
+                     .rounds = true};
   expect_off(config, "use_bidirectional_attention");
   return gemma;
 }
@@ -77,7 +78,7 @@ ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
   pass_over(config, {"sliding_window_pattern"});
   DecoderConfig gemma = read_later(config, options, std::move(kin), 2);
   gemma.score_cap = read_cap(config, "attn_logit_softcapping", 50);
-  gemma.logit_cap = read_cap(config, "final_logit_softcapping", 30);
+  gemma.logits.soft_cap = read_cap(config, "final_logit_softcapping", 30);
   return make_decoder(gemma, options);
 }
 

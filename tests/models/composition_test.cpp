@@ -138,8 +138,8 @@ TEST(Composition, ALinearMapWithABiasAndAResidualIsAMapAndASum) {
 
 /** Operations with kernels of their own beside the same written in others. */
 TEST(Composition, IsAnOracleOfTheKernels) {
-  for (const auto family :
-       {test::SmallFamily::gemma2, test::SmallFamily::qwen3, test::SmallFamily::opt350}) {
+  for (const auto family : {test::SmallFamily::gemma2, test::SmallFamily::qwen3,
+                            test::SmallFamily::granite, test::SmallFamily::opt350}) {
     const test::SmallModel its = test::small_model(family);
     const ModelTable whole = test::small_table(its);
     ModelTable composed = test::small_table(its);

@@ -43,6 +43,22 @@ TEST_F(Ops, Linear) {
   at::Tensor sum = base.clone();
   linear_forward_add(x, w, sum, sum);
   expect_close(sum, y64.detach() - b + base, "x w + residual");
+
+  constexpr float kFactor = 0.22f;
+  at::Tensor wide = at::full({T, 53}, NAN), without = like(wide);
+  linear_forward(x, w, b, wide, kFactor);
+  linear_forward(x, w, {}, without, kFactor);
+  linear_backward_weight(dy, x, dw, kFactor);
+  expect_close(wide, y64.detach() * kFactor, "factor * y");
+  expect_close(without, (y64.detach() - b) * kFactor, "factor * x w");
+  expect_close(dw, w64.grad() * kFactor, "factor * dw");
+  linear_forward_add(x, w, base, wide, kFactor);
+  linear_backward_input_add(dy, w, residual, dx, kFactor);
+  expect_close(wide, (y64.detach() - b) * kFactor + base, "factor * x w + residual");
+  expect_close(dx, x64.grad() * kFactor + residual, "factor * dx + residual");
+  dx.fill_(NAN);
+  linear_backward_input(dy, w, dx, kFactor);
+  expect_close(dx, x64.grad() * kFactor, "factor * dx");
 }
 
 TEST_P(OpsOnDevice, Activations) {

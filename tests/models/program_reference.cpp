@@ -136,7 +136,11 @@ void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
   };
   const std::map<const OpDef*, std::function<void()>> references = {
       {&ops::kEmbedding, [&] { out(0, embedding(op, block, batch)); }},
-      {&ops::kLinear, [&] { out(0, plus(plus(in(0).matmul(p(0).t()), p(1)), in(1))); }},
+      {&ops::kLinear,
+       [&] {
+         const auto factor = static_cast<double>(op.with<ops::LinearAttributes>().factor);
+         out(0, plus(plus(in(0).matmul(p(0).t()), p(1)) * factor, in(1)));
+       }},
       {&ops::kTanh, [&] { out(0, at::tanh(in(0))); }},
       {&ops::kNorm, [&] { out(0, layer_norm(in(0), p(0), p(1), norm_eps())); }},
       {&ops::kResidualNorm,
@@ -281,8 +285,9 @@ at::Tensor ProgramReference::vocabulary_loss(const Op& op, size_t block, const T
   if (batch.tensors.label_rows.defined())
     labels = labels.index_select(0, as_index(batch.tensors.label_rows));
   at::Tensor logits = plus(t.matmul(param(block, op.params[0]).t()), param(block, op.params[1]));
-  logits =
-      capped(logits.narrow(1, 0, table_.vocab_size), op.with<ops::VocabularyAttributes>().soft_cap);
+  const ops::LogitsRule& rule = op.with<ops::VocabularyAttributes>().rule;
+  logits = capped(logits.narrow(1, 0, table_.vocab_size) * static_cast<double>(rule.factor),
+                  rule.soft_cap);
   constexpr int64_t kNoLabel = -100;
   return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, kNoLabel) *
          static_cast<double>(batch.tensors.loss_weight);

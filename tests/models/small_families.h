@@ -2,7 +2,8 @@
 // Small models that together say what families of decoders need beyond Llama's and GPT-2's layers,
 // for tests on each device: parallel branches with biases, parts of heads and neighbours turned
 // (GPT-NeoX, GPT-J); norms after each branch, scaled words, heads of their own width, windows
-// (Gemma 2); norms of heads (Qwen 3, Gemma 3); narrow tables and norms after the sum (OPT-350m).
+// (Gemma 2); norms of heads (Qwen 3, Gemma 3); factors of words, branches and logits (Granite);
+// narrow tables and norms after the sum (OPT-350m).
 
 #include <string>
 
@@ -10,12 +11,12 @@
 
 namespace ferry::test {
 
-enum class SmallFamily : uint8_t { neox, gptj, gemma2, qwen3, opt350 };
-inline constexpr SmallFamily kSmallFamilies[] = {SmallFamily::neox, SmallFamily::gptj,
-                                                 SmallFamily::gemma2, SmallFamily::qwen3,
-                                                 SmallFamily::opt350};
+enum class SmallFamily : uint8_t { neox, gptj, gemma2, qwen3, granite, opt350 };
+inline constexpr SmallFamily kSmallFamilies[] = {SmallFamily::neox,    SmallFamily::gptj,
+                                                 SmallFamily::gemma2,  SmallFamily::qwen3,
+                                                 SmallFamily::granite, SmallFamily::opt350};
 inline const char* name_of(SmallFamily family) {
-  constexpr const char* kNames[] = {"neox", "gptj", "gemma2", "qwen3", "opt350"};
+  constexpr const char* kNames[] = {"neox", "gptj", "gemma2", "qwen3", "granite", "opt350"};
   return kNames[static_cast<size_t>(family)];
 }
 
@@ -25,6 +26,7 @@ struct SmallModel {
   static constexpr float kEps = 1e-5f, kWordScale = 6.9375f;
   static constexpr double kTheta = 500, kScale = 0.2;
   static constexpr float kScoreCap = 2, kLogitCap = 3;
+  static constexpr float kBranchFactor = 0.22f, kLogitFactor = 0.3f;  ///< of granite
   static constexpr int64_t kWindow = 9, kOffset = 2;
   static constexpr int64_t kRotated = 8;  ///< columns of a head that neox and gptj turn
 
@@ -37,6 +39,7 @@ inline SmallModel small_model(SmallFamily family) {
     case SmallFamily::gemma2:
       return {family, {.n_heads = 4, .n_kv_heads = 2, .head_width = 16}};  // 64 wide, not 48
     case SmallFamily::qwen3:
+    case SmallFamily::granite:
       return {family, {.n_heads = 2, .n_kv_heads = 1, .head_width = 32}};
     default:
       return {family, {.n_heads = 3, .n_kv_heads = 3, .head_width = 16}};
@@ -134,7 +137,8 @@ inline void add_gemma2(ModelBuilder& builder, int index, const SmallModel& its) 
   b.end(b.add("y", b.rms_norm("fed", down, after_m, kEps, 1), sum));
 }
 
-/** Llama's with a norm of each head of queries and keys. */
+/** Llama's with a norm of each head of queries and keys. Granite's
+ * branches have factors, and its first layer has biases. */
 inline void add_qwen3(ModelBuilder& builder, int index, const SmallModel& its) {
   constexpr int64_t W = SmallModel::kWidth, F = SmallModel::kInner;
   const int64_t D = its.heads.head_width, H = its.heads.n_heads;
@@ -145,16 +149,23 @@ inline void add_qwen3(ModelBuilder& builder, int index, const SmallModel& its) {
                 out_w = l.matrix("out.weight", W, H * D);
   const ParamId up_w = l.matrix("up.weight", 2 * F, W), down_w = l.matrix("down.weight", W, F);
 
+  const bool is_granite = its.family == SmallFamily::granite;
+  const bool has_bias = is_granite && index == 0;
+  const ParamId out_b = has_bias ? l.bias("out.bias", W) : kNone,
+                down_b = has_bias ? l.bias("down.bias", W) : kNone;
+  const float factor = is_granite ? SmallModel::kBranchFactor : 1;
+
   BlockBuilder& b = l.b;
   const ValueId x = b.input();
   const ValueId raw = b.linear("qkv.raw", b.rms_norm("normed", x, norm1, SmallModel::kEps), qkv_w);
   const ValueId qkv = b.head_norm("qkv", raw, its.heads, q_norm, k_norm, SmallModel::kEps,
                                   rope_table({.theta = SmallModel::kTheta, .width = D}));
   const ValueId context = b.attention("context", qkv, its.heads, /*causal=*/true, 0, 0);
-  const auto [sum, mlp_normed] = b.residual_rms_norm(
-      "sum", "mlp.normed", b.linear("out", context, out_w), x, norm2, SmallModel::kEps);
+  const ValueId attended = b.linear("out", context, out_w, out_b, kNone, factor);
+  const auto [sum, mlp_normed] =
+      b.residual_rms_norm("sum", "mlp.normed", attended, x, norm2, SmallModel::kEps);
   const ValueId gate_up = b.linear("gate_up", mlp_normed, up_w);
-  b.end(b.linear("y", b.gate("gated", Activation::silu, gate_up), down_w, kNone, sum));
+  b.end(b.linear("y", b.gate("gated", Activation::silu, gate_up), down_w, down_b, sum, factor));
 }
 
 /** Norms after the sums, and ReLU. */
@@ -211,7 +222,9 @@ inline ModelTable small_table(const SmallModel& its,
                                             {.position_offset = SmallModel::kOffset});
       b.end(b.add("sum", words, positions));
     } else {
-      const float scale = its.family == SmallFamily::gemma2 ? SmallModel::kWordScale : 1;
+      const bool is_scaled =
+          its.family == SmallFamily::gemma2 || its.family == SmallFamily::granite;
+      const float scale = is_scaled ? SmallModel::kWordScale : 1;
       b.end(b.embedding("sum", word, kNone, kNone, {.word_scale = scale}));
     }
   }
@@ -225,6 +238,7 @@ inline ModelTable small_table(const SmallModel& its,
         small::add_gemma2(builder, i, its);
         break;
       case SmallFamily::qwen3:
+      case SmallFamily::granite:
         small::add_qwen3(builder, i, its);
         break;
       case SmallFamily::opt350:
@@ -240,7 +254,8 @@ inline ModelTable small_table(const SmallModel& its,
   const ParamId word = has_bias ? own : b.borrow(/*block=*/0, /*param=*/0);
   const ValueId x = b.input();
   b.vocabulary_loss(is_opt ? b.linear("projected", x, project) : x, word, bias,
-                    its.family == SmallFamily::gemma2 ? SmallModel::kLogitCap : 0);
+                    {.factor = its.family == SmallFamily::granite ? SmallModel::kLogitFactor : 1,
+                     .soft_cap = its.family == SmallFamily::gemma2 ? SmallModel::kLogitCap : 0});
   b.end();
   return model;
 }

@@ -62,7 +62,8 @@ class Reference {
   }
   at::Tensor logits_of(const at::Tensor& ids) {
     at::Tensor x = p("word").index_select(0, ids);
-    if (its_.family == SmallFamily::gemma2) x = x * SmallModel::kWordScale;
+    if (its_.family == SmallFamily::gemma2 || its_.family == SmallFamily::granite)
+      x = x * SmallModel::kWordScale;
     if (its_.family == SmallFamily::opt350) {
       x = x.matmul(p("project_in").t()) + p("position").narrow(0, SmallModel::kOffset, ids.size(0));
     }
@@ -70,7 +71,8 @@ class Reference {
       x = layer(x, i);
     if (its_.family == SmallFamily::gptj) return at::addmm(p("lm_head.bias"), x, p("lm_head").t());
     if (its_.family == SmallFamily::opt350) x = x.matmul(p("project_out").t());
-    const at::Tensor logits = x.matmul(p("word").t());
+    at::Tensor logits = x.matmul(p("word").t());
+    if (its_.family == SmallFamily::granite) logits = logits * SmallModel::kLogitFactor;
     if (its_.family != SmallFamily::gemma2) return logits;
     return at::tanh(logits / SmallModel::kLogitCap) * SmallModel::kLogitCap;
   }
@@ -118,7 +120,7 @@ class Reference {
     };
     at::Tensor q = heads(0, H), k = heads(H, kv);
     const at::Tensor v = heads(H + kv, kv).repeat_interleave(H / kv, 0);
-    if (its_.family == SmallFamily::qwen3) {
+    if (its_.family == SmallFamily::qwen3 || its_.family == SmallFamily::granite) {
       q = rms(q, name + "q_norm");
       k = rms(k, name + "k_norm");
     }
@@ -165,9 +167,12 @@ class Reference {
         return sum + rms(gated(rms(sum, l + "before_mlp", 1), l, Activation::gelu_tanh),
                          l + "after_mlp", 1);
       }
-      case SmallFamily::qwen3: {
-        const at::Tensor sum = x + linear(attend(rms(x, l + "norm1"), index, l), l + "out");
-        return sum + gated(rms(sum, l + "norm2"), l, Activation::silu);
+      case SmallFamily::qwen3:
+      case SmallFamily::granite: {
+        const float factor = its_.family == SmallFamily::granite ? SmallModel::kBranchFactor : 1;
+        const at::Tensor sum =
+            x + factor * linear(attend(rms(x, l + "norm1"), index, l), l + "out");
+        return sum + factor * gated(rms(sum, l + "norm2"), l, Activation::silu);
       }
       case SmallFamily::opt350: {
         const at::Tensor attended =
@@ -269,6 +274,41 @@ TEST_P(SmallFamilies, SixteenBitsFollowFp32) {
       }
     }
   }
+}
+
+/** transformers multiplies words of 16 bits by a tensor of their type (Gemma), or by a number
+ * (Granite). */
+TEST_P(SmallFamilies, AScaleOfWordsIsRoundedWhereItsRuleSaysSo) {
+  constexpr int64_t V = kWidth;
+  constexpr float kScale = 12.1f;
+  test::TestBatch batch({20}, 0, V, 4);
+  batch.tensors.labels = batch.tensors.input_ids;
+  at::Tensor found[2];
+  for (const bool rounds : {false, true}) {
+    ModelTable model;
+    model.head = HeadKind::causal_lm;
+    model.width = model.vocab_size = V;
+    model.compute = DType::bf16;
+    ModelBuilder builder(model, "", /*gpu_multiprocessors=*/192);
+    BlockBuilder words = builder.block("embeddings", BlockKind::embeddings);
+    words.end(words.embedding("sum", words.matrix("word", V, V, {"word"}), kNone, kNone,
+                              {.word_scale = kScale, .rounds = rounds}));
+    BlockBuilder head = builder.block("head", BlockKind::head);
+    head.vocabulary_loss(head.input(), head.matrix("lm_head", V, V, {"lm_head"}), kNone);
+    head.end();
+    test::ModelRunner runner(model, LossKind::causal_lm, batch.tensors.shape, GetParam());
+    runner.randomise(1, 0.2f);
+    runner.param(1, 0).copy_(at::eye(V));  // the logits are the embeddings
+    at::Tensor& logits = found[rounds ? 1 : 0];
+    logits = at::full({batch.tensors.shape.tokens, V}, NAN, at::device(GetParam()));
+    runner.forward(kKey, test::on_device(GetParam(), batch.tensors), logits);
+    const at::Tensor rows =
+        runner.param(0, 0).cpu().index_select(0, batch.tensors.input_ids.to(at::kLong));
+    const at::Tensor expected =
+        rounds ? rows * at::scalar_tensor(kScale, at::kBFloat16).expand_as(rows) : rows * kScale;
+    EXPECT_TRUE(at::equal(logits.cpu(), expected.to(at::kFloat))) << rounds;
+  }
+  EXPECT_FALSE(at::equal(found[0], found[1]));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices,

@@ -15,9 +15,10 @@ const OpDef kEmbedding = {
     .attributes =
         [](const Op& op) {
           const auto& with = op.with<EmbeddingAttributes>();
-          return fmt::format("position_offset {} word_scale {} table_rows {} first_word {}",
-                             with.rows.position_offset, with.rows.word_scale, with.n_table_rows,
-                             with.first_word);
+          const bool is_exact = with.rows.word_scale != 1 && !with.rows.rounds;
+          return fmt::format("position_offset {} word_scale {}{} table_rows {} first_word {}",
+                             with.rows.position_offset, with.rows.word_scale,
+                             is_exact ? " not rounded" : "", with.n_table_rows, with.first_word);
         },
     .remake = [](PassPlanner& p, int op) { return p.remake(op); },
     .plan_backward =

@@ -7,7 +7,10 @@ namespace ferry::ops {
 /** The rows that an embedding adds up. */
 struct EmbeddingRule {
   int64_t position_offset = 0;  ///< the row of position 0; rows before it are never read
-  float word_scale = 1;         ///< rounded to the compute type, as transformers does (Gemma)
+  float word_scale = 1;
+  /** The scale itself is rounded to the compute type. transformers holds Gemma's in a tensor of
+   * that type. Granite's is a number, which counts in fp32. */
+  bool rounds = false;
 };
 
 struct EmbeddingAttributes {

@@ -22,7 +22,8 @@ at::Tensor rows_from(const at::Tensor& table, int64_t first) {
 void run_embedding(const OpCall& c) {
   const auto& with = c.op.with<EmbeddingAttributes>();
   const int64_t first = with.rows.position_offset;
-  const float scale = rounded(with.rows.word_scale, c.target.compute);
+  const float said = with.rows.word_scale;
+  const float scale = with.rows.rounds ? rounded(said, c.target.compute) : said;
   if (c.part != Part::backward) {
     const auto o = c.operands<EmbeddingValues>();
     const auto tables = c.params<EmbeddingParams>();

@@ -1,5 +1,7 @@
 #include "models/ops/linear/linear_op.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "models/ops/add/add_op.h"
@@ -14,8 +16,9 @@ const OpDef kLinear = {
     .params = LinearParams<int>::kNames,
     .attributes =
         [](const Op& op) {
-          return std::string(op.with<LinearAttributes>().sums_bias ? "attention sums the bias"
-                                                                   : "");
+          const auto& with = op.with<LinearAttributes>();
+          return with.factor != 1 ? fmt::format("factor {}", with.factor)
+                                  : std::string(with.sums_bias ? "attention sums the bias" : "");
         },
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {

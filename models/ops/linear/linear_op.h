@@ -1,5 +1,5 @@
 #pragma once
-// y = x w^T + bias + residual.
+// y = factor * (x w^T + bias) + residual.
 #include "models/core/operation.h"
 
 namespace ferry::ops {
@@ -7,6 +7,7 @@ namespace ferry::ops {
 struct LinearAttributes {
   /** The attention behind it sums the gradient of its bias. */
   bool sums_bias = false;
+  float factor = 1;
 };
 
 /** `residual` may be absent. */

@@ -21,19 +21,19 @@ at::Tensor labels_of(const OpCall& c, int64_t n_rows) {
 }  // namespace
 
 void run_vocabulary_loss(const OpCall& c) {
-  const float soft_cap = c.op.with<VocabularyAttributes>().soft_cap;
+  const LogitsRule& rule = c.op.with<VocabularyAttributes>().rule;
   const auto [word, bias] = c.params<VocabularyParams>();
   at::Tensor& lse = c.kept<VocabularyStates>().lse;
   if (c.part == Part::forward) {
     const at::Tensor& t = c.operands<VocabularyValues>().t;
     return vocabulary_loss_forward(t, word, bias, labels_of(c, t.size(0)), c.batch.label_smoothing,
-                                   c.batch.loss_weight, lse, c.loss, c.logits, c.scratch, soft_cap);
+                                   c.batch.loss_weight, lse, c.loss, c.logits, c.scratch, rule);
   }
   const auto [t, dt] = c.operands<VocabularyGrads>();
   const auto grads = c.grads<VocabularyParams>();
   vocabulary_loss_backward(t, word, bias, labels_of(c, t->size(0)), lse, c.batch.label_smoothing,
                            c.batch.loss_weight * c.batch.grad_scale, dt, grads.word, grads.bias,
-                           c.scratch, soft_cap);
+                           c.scratch, rule);
 }
 
 void run_vocabulary_piece(const OpCall& c) {
@@ -43,7 +43,7 @@ void run_vocabulary_piece(const OpCall& c) {
                            .bias = *bias,
                            .first = with.first_word,
                            .vocab = c.target.vocab_size,
-                           .soft_cap = with.soft_cap};
+                           .rule = with.rule};
   if (c.part == Part::forward) {
     const auto o = c.operands<VocabularyPieceValues>();
     const int64_t rows = o.t->size(0);

@@ -37,8 +37,9 @@ at::Tensor part_of(const at::Tensor& x, int64_t first, int64_t n) {
 at::Tensor logits_of(
     const at::Tensor& t, const WordRange& words, int64_t at, int64_t n, const at::Tensor& room) {
   at::Tensor chunk = chunk_of(room, t.size(0), n);
-  linear_forward(t, words.word.narrow(0, at, n), part_of(words.bias, at, n), chunk);
-  if (words.soft_cap > 0) cap_logits(chunk, words.soft_cap);
+  linear_forward(t, words.word.narrow(0, at, n), part_of(words.bias, at, n), chunk,
+                 words.rule.factor);
+  if (words.rule.soft_cap > 0) cap_logits(chunk, words.rule.soft_cap);
   return chunk;
 }
 
@@ -80,12 +81,12 @@ void vocabulary_loss_forward(const at::Tensor& t,
                              at::Tensor& loss,
                              at::Tensor& logits,
                              Scratch& scratch,
-                             float soft_cap) {
+                             const LogitsRule& rule) {
   const ScratchScope scope(scratch);
   const int64_t vocab = word.size(0);
   LogitsState state = LogitsState::take(t.size(0), scratch);
-  take_words(t, {.word = word, .bias = bias, .vocab = vocab, .soft_cap = soft_cap}, labels, state,
-             logits, scratch);
+  take_words(t, {.word = word, .bias = bias, .vocab = vocab, .rule = rule}, labels, state, logits,
+             scratch);
   cross_entropy_forward(state, labels, vocab, smoothing, weight, lse, loss);
 }
 
@@ -109,8 +110,8 @@ void words_backward(const at::Tensor& t,
     at::Tensor chunk = logits_of(t, words, at, n, room);
     const at::Tensor its_words = words.word.narrow(0, at, n);
     const int64_t first = words.first + at;
-    cross_entropy_backward(chunk, first, labels, lse, words.vocab, smoothing, factor,
-                           words.soft_cap);
+    cross_entropy_backward(chunk, first, labels, lse, words.vocab, smoothing,
+                           factor * words.rule.factor, words.rule.soft_cap);
     at::Tensor d_words = part_of(dword, at, n);
     linear_backward_weight(chunk, t, d_words);
     if (dbias.defined()) column_sum(chunk, part_of(dbias, at, n), scratch);
@@ -136,11 +137,11 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               at::Tensor& dword,
                               const at::Tensor& dbias,
                               Scratch& scratch,
-                              float soft_cap) {
+                              const LogitsRule& rule) {
   const ScratchScope scope(scratch);
   const bool is_f32 = t.scalar_type() == at::kFloat;
   at::Tensor sum = is_f32 ? dt : scratch.take(t.sizes(), at::kFloat);
-  const WordRange words = {.word = word, .bias = bias, .vocab = word.size(0), .soft_cap = soft_cap};
+  const WordRange words = {.word = word, .bias = bias, .vocab = word.size(0), .rule = rule};
   words_backward(t, words, labels, lse, smoothing, factor, sum, dword, dbias, scratch);
   if (!is_f32) dt.copy_(sum);
 }

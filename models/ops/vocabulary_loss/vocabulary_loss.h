@@ -3,6 +3,7 @@
 // in cross_entropy.h.
 
 #include "models/ops/operation.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
 
 namespace ferry::ops {
 
@@ -15,13 +16,13 @@ struct WordRange {
   const at::Tensor& bias;  // (n) or undefined
   int64_t first = 0;
   int64_t vocab = 0;  ///< words of all pieces
-  float soft_cap = 0;
+  LogitsRule rule;
 };
 
 /** Cross entropy over a vocabulary, kVocabChunk words at a time: logits = t word^T + bias never
  * exist as a whole, and the backward computes them again. lse is kept for it. `logits`, if defined,
  * (rows, V) fp32, receives them all. A causal language model's labels are the next tokens: its
- * batch has them shifted. With a soft cap the logits l are cap * tanh(l / cap) (Gemma 2). */
+ * batch has them shifted. The rule says what becomes of the logits. */
 void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              const at::Tensor& word,    // (V, W)
                              const at::Tensor& bias,    // (V) or undefined
@@ -32,7 +33,7 @@ void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              at::Tensor& loss,
                              at::Tensor& logits,
                              Scratch& scratch,
-                             float soft_cap = 0);
+                             const LogitsRule& rule = {});
 /** dt summed over the chunks in fp32, dword and dbias (unless undefined) written whole. */
 void vocabulary_loss_backward(const at::Tensor& t,
                               const at::Tensor& word,
@@ -45,7 +46,7 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               at::Tensor& dword,
                               const at::Tensor& dbias,
                               Scratch& scratch,
-                              float soft_cap = 0);
+                              const LogitsRule& rule = {});
 
 // The same piece by piece, ascending in both directions: the bits are those of the whole.
 

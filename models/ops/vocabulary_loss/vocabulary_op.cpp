@@ -40,7 +40,7 @@ void add_work_of_words(BlockWork& work, const OpCase& c, const Call& call, int64
   if (is_backward) work.add_linear(false, rows, width, n_words);
   work.add_linear(is_backward, rows, width, n_words);
   const bool is_capped =
-      c.op.with<VocabularyAttributes>().soft_cap > 0;  // which reads and writes them once more
+      c.op.with<VocabularyAttributes>().rule.soft_cap > 0;  // which reads and writes them once more
   work.memory_bytes +=
       ((is_backward ? 5 : 2) + (is_capped ? 2 : 0)) * c.compute_bytes(rows * n_words);
   if (is_capped) work.n_kernels += n_chunks;
@@ -51,7 +51,9 @@ void add_work_of_words(BlockWork& work, const OpCase& c, const Call& call, int64
 
 std::string vocabulary_attributes(const Op& op) {
   const auto& with = op.with<VocabularyAttributes>();
-  return fmt::format("soft_cap {} words {} from {} piece {} of {}", with.soft_cap,
+  const float factor = with.rule.factor;
+  return fmt::format("{}soft_cap {} words {} from {} piece {} of {}",
+                     factor == 1 ? "" : fmt::format("factor {} ", factor), with.rule.soft_cap,
                      with.n_table_rows, with.first_word, with.piece.index, with.piece.n_pieces);
 }
 

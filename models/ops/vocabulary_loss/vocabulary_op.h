@@ -4,8 +4,14 @@
 
 namespace ferry::ops {
 
+/** What becomes of a vocabulary's logits. */
+struct LogitsRule {
+  float factor = 1;    ///< of t word^T + bias
+  float soft_cap = 0;  ///< the logits l then become cap * tanh(l / cap); 0: they do not
+};
+
 struct VocabularyAttributes {
-  float soft_cap = 0;        ///< logits l become cap * tanh(l / cap); 0: they do not
+  LogitsRule rule;
   int64_t n_table_rows = 0;  ///< of a piece: its words
   int64_t first_word = 0;    ///< of a piece: the word of its first row
   VocabularyPiece piece;
