@@ -12,6 +12,7 @@
 #include "models/gpt2/gpt2.h"
 #include "models/gpt_neox/gpt_neox.h"
 #include "models/gptj/gptj.h"
+#include "models/granite/granite.h"
 #include "models/llama/llama.h"
 #include "models/mistral/mistral.h"
 #include "models/opt/opt.h"
@@ -31,7 +32,7 @@ const Family kFamilies[] = {
     distilbert_family(), electra_family(), gpt2_family(),        opt_family(),
     gpt_neox_family(),   gptj_family(),    llama_family(),       mistral_family(),
     qwen2_family(),      qwen3_family(),   gemma_family(),       gemma2_family(),
-    gemma3_family(),     phi3_family(),    stablelm_family(),
+    gemma3_family(),     phi3_family(),    stablelm_family(),    granite_family(),
 };
 
 std::string known_types() {

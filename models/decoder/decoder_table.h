@@ -195,6 +195,7 @@ struct DecoderHeads {
   static constexpr HeadKind kWithoutTags[] = {causal_lm, classification, question_answering};
   static constexpr std::span kWithoutAnswers = std::span(kAll).first<3>();
   static constexpr std::span kOfTexts = std::span(kAll).first<2>();
+  static constexpr std::span kOfWords = std::span(kAll).first<1>();
 };
 
 // Shapes that Ferry is measured with.

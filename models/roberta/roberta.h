@@ -1,5 +1,5 @@
 #pragma once
-// RoBERTa (Liu et al. 2019), and the models that transformers builds the same way. Torch-free.
+// RoBERTa (Liu et al. 2019), and its kin XLM-R and CamemBERT. Torch-free.
 
 #include "models/family.h"
 

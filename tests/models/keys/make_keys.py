@@ -47,12 +47,13 @@ BASES = {
     "gemma3_text": DECODER | dict(head_dim=8, hidden_activation="gelu_pytorch_tanh", pad_token_id=0, sliding_window=5, query_pre_attn_scalar=20,
                                   sliding_window_pattern=2, rope_local_base_freq=900.0),
     "stablelm": DECODER | dict(layer_norm_eps=1e-6, use_qkv_bias=True, use_parallel_residual=False, hidden_dropout=0.1, partial_rotary_factor=0.5),
+    "granite": DECODER | dict(embedding_multiplier=12.1, attention_multiplier=0.3, residual_multiplier=0.22, logits_scaling=3.0),
     "phi3": DECODER | dict(pad_token_id=0, sliding_window=5, original_max_position_embeddings=8),
 }
 for name in ("gemma2", "gemma3_text"):
     del BASES[name]["hidden_act"]
 del BASES["stablelm"]["rms_norm_eps"]
-HEADS = {"bert": "ForSequenceClassification ForMaskedLM ForTokenClassification", "default": "ForCausalLM ForTokenClassification", "gptj": "ForCausalLM",
+HEADS = {"bert": "ForSequenceClassification ForMaskedLM ForTokenClassification", "default": "ForCausalLM ForTokenClassification", "gptj": "ForCausalLM", "granite": "ForCausalLM",
          "opt": "ForCausalLM ForSequenceClassification", "gemma3_text": "ForCausalLM ForSequenceClassification"}
 TASKS = {"ForSequenceClassification": "classification", "ForMaskedLM": "mlm", "ForTokenClassification": "token-classification", "ForCausalLM": "causal-lm",
          "ForQuestionAnswering": "question-answering"}
@@ -97,7 +98,7 @@ EXTRA = {  # keys beside those of a base, tried on every family
     "tie_weights_": [False], "scale_attn_weights": [False, True], "scale_attn_by_inverse_layer_idx": [True, False], "reorder_and_upcast_attn": [True], "add_cross_attention": [True],
     "is_decoder": [True, False], "position_embedding_type": ["absolute", "relative_key"], "use_bidirectional_attention": [True, False], "pretraining_tp": [1, 2],
     "token_classification_bias": [False], "n_ctx": [99], "use_cache": [False, True], "bos_token_id": [3], "eos_token_id": [3, [3, 4]], "dtype": ["float32"], "gradient_checkpointing": [True],
-    "use_qk_norm": [True], "attention_multiplier": [2.0], "embedding_multiplier": [2.0], "logits_scaling": [2.0], "clip_qkv": [1.0], "scale_embeddings": [True],
+    "use_qk_norm": [True], "attention_multiplier": [2.0, ABSENT], "embedding_multiplier": [2.0, ABSENT], "logits_scaling": [2.0, ABSENT], "clip_qkv": [1.0], "scale_embeddings": [True],
     "output_hidden_states": [False], "chunk_size_feed_forward": [0], "attn_implementation": ["eager"], "summary_type": ["first"], "summary_activation": ["tanh"],
 }
 LENGTH = 24
@@ -145,7 +146,7 @@ class Probe:
 
 STEMS = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert", "distilbert": "DistilBert", "electra": "Electra", "gpt2": "GPT2", "opt": "OPT",
          "gpt_neox": "GPTNeoX", "gptj": "GPTJ", "llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma", "gemma2": "Gemma2",
-         "gemma3_text": "Gemma3", "phi3": "Phi3", "stablelm": "StableLm"}
+         "gemma3_text": "Gemma3", "phi3": "Phi3", "stablelm": "StableLm", "granite": "Granite"}
 TYPED = ("bert", "electra")
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra")
 NO_CACHE_KEY = ENCODERS
