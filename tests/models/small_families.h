@@ -26,7 +26,7 @@ struct SmallModel {
   static constexpr float kEps = 1e-5f, kWordScale = 6.9375f;
   static constexpr double kTheta = 500, kScale = 0.2;
   static constexpr float kScoreCap = 2, kLogitCap = 3;
-  static constexpr float kBranchFactor = 0.22f, kLogitFactor = 0.3f;  ///< of granite
+  static constexpr float kBranchFactor = 0.7f, kLogitFactor = 1.7f;  ///< of granite
   static constexpr int64_t kWindow = 9, kOffset = 2;
   static constexpr int64_t kRotated = 8;  ///< columns of a head that neox and gptj turn
 
