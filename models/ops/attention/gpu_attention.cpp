@@ -71,11 +71,11 @@ at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
 
 /** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. The
  * caller holds the lock until the kernel is launched. */
-[[nodiscard]] std::unique_lock<std::mutex> seed_generator(const at::Tensor& on,
-                                                          Dropout dropout,
-                                                          uint64_t offset = 0) {
+[[nodiscard]] GeneratorLock seed_generator(const at::Tensor& on,
+                                           Dropout dropout,
+                                           uint64_t offset = 0) {
   if (dropout.p == 0) return {};
-  std::unique_lock<std::mutex> held = hold_generator();
+  GeneratorLock held = hold_generator();
   if (dropout.key_at) {
     FERRY_CHECK(offset == 0, "captured with an offset of {}", offset);
     seed_captured_generator(dropout.key_at);

@@ -19,7 +19,7 @@ class CapturedGenerator {
   CapturedGenerator& operator=(const CapturedGenerator&) = delete;
 
   /** Makes it the GPU's default generator, which a capture (at::cuda::CUDAGraph) that begins and
-   * ends meanwhile takes. Waits for other threads' captures. */
+   * ends meanwhile takes. Other threads that draw random numbers wait. */
   class Use {
    public:
     explicit Use(CapturedGenerator& generator);
@@ -41,11 +41,12 @@ class CapturedGenerator {
  * (GPU memory), from offset 0. */
 void seed_captured_generator(const uint64_t* key_at);
 
-/** Held from where the default generator is seeded to where a kernel has taken the seed: the
- * process has one, for all sessions. */
-inline std::unique_lock<std::mutex> hold_generator() {
-  static std::mutex mutex;
-  return std::unique_lock(mutex);
+/** Held from where the default generator is seeded to where a kernel has taken the seed, and
+ * through a whole capture: the process has one generator, for all sessions. */
+using GeneratorLock = std::unique_lock<std::recursive_mutex>;
+inline GeneratorLock hold_generator() {
+  static std::recursive_mutex mutex;
+  return GeneratorLock(mutex);
 }
 
 }  // namespace ferry::ops::gpu

@@ -16,9 +16,9 @@ struct CapturedGenerator::State {
 };
 
 struct CapturedGenerator::Use::Replaced {
-  /** Captures of the process come one after the other: a capture and its kernels take whatever
-   * state the default generator has. */
-  std::unique_lock<std::mutex> one_at_a_time;
+  /** A capture and its kernels take whatever state the default generator has, and a kernel outside
+   * it must not find a state that is being captured. */
+  GeneratorLock held;
   at::Generator generator, before;
 };
 
@@ -27,13 +27,7 @@ namespace {
 /** The state that the capture in this thread takes. */
 thread_local const at::CUDAGeneratorState* captured = nullptr;
 
-std::mutex& captures() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 void replace_state(at::Generator& generator, const at::Generator& by) {
-  const auto held = hold_generator();
   const std::lock_guard lock(generator.mutex());
   generator.graphsafe_set_state(by);
 }
@@ -45,7 +39,7 @@ CapturedGenerator::~CapturedGenerator() = default;
 
 CapturedGenerator::Use::Use(CapturedGenerator& captured_generator)
     : replaced_(std::make_unique<Replaced>(
-          Replaced{std::unique_lock(captures()),
+          Replaced{hold_generator(),
                    at::cuda::detail::getDefaultCUDAGenerator(captured_generator.state_->device),
                    {}})) {
   const State& state = *captured_generator.state_;
