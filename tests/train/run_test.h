@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -101,6 +102,14 @@ class RunTest : public ::testing::Test {
     const std::string wanted = "\"step\":" + std::to_string(step) + ",";
     wait_until(
         [&] { return text_of(root_ / run / "metrics.jsonl").find(wanted) != std::string::npos; });
+  }
+  /** The last step that the run's log has. */
+  static int last_step(const std::string& run) {
+    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
+    int last = 0;
+    for (std::string line; std::getline(lines, line);)
+      last = std::max(last, nlohmann::json::parse(line).value("step", 0));
+    return last;
   }
   /** Killed after `delay`, unless it has ended. */
   static Outcome ferry_killed_after(const std::vector<std::string>& arguments,
