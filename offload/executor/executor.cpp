@@ -56,10 +56,6 @@ Executor::Executor(const StepShape& shape,
     sent_.push_back(device_.make_event(QueueId::nvme_write));
     FERRY_CHECK(store_ || layout_.block(b).n_state_pieces == 0, "{} has states in no store",
                 block(b).name);
-    for (const BorrowedExtent& borrowed : block(b).borrowed)
-      FERRY_CHECK(block(borrowed.block).place.grads == block(b).place.grads,
-                  "{} and {} share a tensor but not a place of gradients", block(b).name,
-                  block(borrowed.block).name);
   }
   if (store_) window_.emplace(shape_, memory_, *store_);
   if (shape.trains) prepare_updates();

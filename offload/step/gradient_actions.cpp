@@ -141,23 +141,52 @@ void GradientActions::write_piece(int b, int piece, Bytes from, RegionId release
 
 void GradientActions::combine_tied() {
   for (int user = 0; user < shape_.n_blocks(); ++user) {
-    Action combine{.verb = Verb::combine,
-                   .queue = block(user).grads_on_host ? QueueId::host : QueueId::compute,
-                   .block = user};
+    Action together = combine_of(user, block(user).grads_on_host);
     for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
       const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
       if (!tensor.trainable) continue;
       const int owner = shape_of(user).borrowed[static_cast<size_t>(i)].block;
       const int64_t n_bytes = tensor.n_elements * kSum_element_bytes;
-      put(combine.reads, layout_.segment(user, Segment::grads),
-          shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes, Role::grads);
-      put(combine.writes, layout_.segment(owner, Segment::grads),
-          tensor.offset * kSum_element_bytes, n_bytes, Role::sum);
+      const Bytes use = {layout_.segment(user, Segment::grads),
+                         shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes,
+                         Role::grads};
+      const Bytes sum = {layout_.segment(owner, Segment::grads), tensor.offset * kSum_element_bytes,
+                         n_bytes, Role::sum};
+      if (block(owner).grads_on_host == block(user).grads_on_host) {
+        together.reads.push_back(use);
+        together.writes.push_back(sum);
+      } else {
+        combine_across(user, use, sum, block(owner).grads_on_host);
+      }
     }
-    // Their sums are read as well.
-    combine.reads.insert(combine.reads.end(), combine.writes.begin(), combine.writes.end());
-    if (!combine.writes.empty()) draft_.add(std::move(combine));
+    add_combine(std::move(together));
   }
+}
+
+Action GradientActions::combine_of(int user, bool is_on_host) {
+  return {
+      .verb = Verb::combine, .queue = is_on_host ? QueueId::host : QueueId::compute, .block = user};
+}
+
+void GradientActions::add_combine(Action combine) {
+  // Their sums are read as well.
+  combine.reads.insert(combine.reads.end(), combine.writes.begin(), combine.writes.end());
+  if (!combine.writes.empty()) draft_.add(std::move(combine));
+}
+
+/** The use's gradient goes to the memory of the sum first. */
+void GradientActions::combine_across(int user, Bytes use, const Bytes& sum, bool to_host) {
+  const RegionId there = to_host ? layout_.borrowed_on_host : layout_.borrowed_on_device;
+  const Bytes moved = {there, 0, use.n_bytes, Role::grads};
+  use.role = Role::moved;
+  draft_.add_move({.verb = to_host ? Verb::send_grads : Verb::fetch_grads,
+                   .queue = to_host ? QueueId::d2h : QueueId::h2d,
+                   .block = user},
+                  use, {there, 0, use.n_bytes, Role::moved});
+  Action combine = combine_of(user, to_host);
+  combine.reads = {moved};
+  combine.writes = {sum};
+  add_combine(std::move(combine));
 }
 
 void GradientActions::square_sum(int b, QueueId queue, RegionId grads, RegionId sums) {

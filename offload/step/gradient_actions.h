@@ -61,7 +61,11 @@ class GradientActions {
   void move_sum(int b, Action& send) const;
   void write_to_drive(int b, RegionId slot);
   void write_piece(int b, int piece, Bytes from, RegionId releases);
-  /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
+  static Action combine_of(int user, bool is_on_host);
+  void add_combine(Action combine);
+  void combine_across(int user, Bytes use, const Bytes& sum, bool to_host);
+  /** One action for all that a block borrows from where its own gradients are; users in forward
+   * order, as design 5 adds them. */
   void combine_tied();
   void square_sum(int b, QueueId queue, RegionId grads, RegionId sums);
   void square_sums();

@@ -110,7 +110,10 @@ class LayoutMaker {
       BlockLayout& out = out_.blocks[static_cast<size_t>(b)];
       out.is_trained = shape_.is_trained(b);
       out.reads_weights = block(b).place.weights == Place::nvme;
-      out.streams = block(b).place.weights == Place::host || out.reads_weights;
+      // A block without weights has nothing to bring into a slot.
+      out.n_slot_elements = shape_.n_slot_elements(b);
+      out.streams =
+          out.n_slot_elements > 0 && (block(b).place.weights == Place::host || out.reads_weights);
       out.updates_on_host = shape_.updates_in(b) == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
       out.writes_grads = shape_.grads_on_drive(b);
@@ -131,7 +134,6 @@ class LayoutMaker {
       out.sums_on_device = sums && !out.sums_on_host;
       out.grad_type =
           is_fp32 || shape_.n_micro_max > 1 || out.is_tied ? DType::f32 : shape_.compute;
-      out.n_slot_elements = shape_.n_slot_elements(b);
       out.n_grad_elements = shape_.n_grad_elements(b);
     }
     for (int b = out_.first_backward; b < shape_.n_blocks(); ++b)
@@ -228,6 +230,18 @@ class LayoutMaker {
                n_bytes);
   }
 
+  /** Calls with each trained tensor that the block borrows of one whose gradients lie in the other
+   * memory. */
+  template <class Each>
+  void for_borrowed_across(int user, Each&& each) const {
+    for (int i = 0; i < static_cast<int>(block(user).borrowed.size()); ++i) {
+      const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
+      const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
+      if (tensor.trainable && decided(user).grads_on_host != decided(owner).grads_on_host)
+        each(tensor);
+    }
+  }
+
   /** False of segments that the CPU alone reads and writes: states that it updates, and sums of
    * gradients that arrive elsewhere. */
   bool is_copied(int b, Segment s) const {
@@ -235,8 +249,11 @@ class LayoutMaker {
     switch (s) {
       case Segment::weights:
         return true;
-      case Segment::grads:
-        return !decided(b).sums_on_host || decided(b).sends_weights;
+      case Segment::grads: {
+        bool is_lent = false;
+        for_borrowed_across(b, [&](const TensorExtent&) { is_lent = true; });
+        return !decided(b).sums_on_host || decided(b).sends_weights || is_lent;
+      }
       case Segment::master:
         return shape_.weights_are_master();
       default:
@@ -297,6 +314,16 @@ class LayoutMaker {
       add_each(out_.grad_staging, shape_.n_grad_slots, Tag::staging, Place::host,
                "gradient staging", staged);
     out_.grad_temp = add(Tag::slots, Place::device, {"gradient of one micro-batch"}, temp);
+    int64_t on_device = 0, on_host = 0;
+    for (int user = 0; user < shape_.n_blocks(); ++user)
+      for_borrowed_across(user, [&](const TensorExtent& tensor) {
+        int64_t& most = decided(user).grads_on_host ? on_device : on_host;
+        most = std::max(most, tensor.n_elements * kMaster_bytes);
+      });
+    out_.borrowed_on_device =
+        add(Tag::slots, Place::device, {"gradient of a borrowed tensor"}, on_device);
+    out_.borrowed_on_host =
+        add(Tag::staging, Place::host, {"gradient of a borrowed tensor"}, on_host);
   }
 
   void saved() {

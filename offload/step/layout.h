@@ -86,8 +86,10 @@ struct Layout {
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
-  std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
-  RegionId saved_recomputed = -1;      ///< recomputed activations of one block at a time
+  /** A use's gradient of a borrowed tensor on its way to a sum in the other memory. */
+  RegionId borrowed_on_device = -1, borrowed_on_host = -1;
+  std::vector<RegionId> saved;     ///< [block * n_live + live]: kept; -1 else
+  RegionId saved_recomputed = -1;  ///< recomputed activations of one block at a time
   std::vector<RegionId> saved_slots;
   std::vector<RegionId> saved_on_host;   ///< [block * n_live + live]
   std::vector<RegionId> values;          ///< [value * n_live + live]; -1: in value slots

@@ -1,6 +1,7 @@
 #include "src/plan/search/fill.h"
 
 #include <algorithm>
+#include <set>
 
 #include "src/plan/nvme_need.h"
 
@@ -82,8 +83,13 @@ std::vector<std::vector<int>> groups_of(const StepShape& shape) {
   std::vector<int> group(shape.blocks.size());
   for (int b = 0; b < shape.n_blocks(); ++b)
     group[static_cast<size_t>(b)] = b;
+  std::vector<std::set<int>> borrowers(shape.blocks.size());
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed)
+      borrowers[static_cast<size_t>(borrowed.block)].insert(b);
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
+      if (borrowers[static_cast<size_t>(borrowed.block)].size() > 1) continue;
       const int from = group[static_cast<size_t>(b)],
                 to = group[static_cast<size_t>(borrowed.block)];
       std::ranges::replace(group, std::max(from, to), std::min(from, to));

@@ -14,7 +14,8 @@ struct Shortfall {
   int64_t total() const { return gpu_bytes + host_bytes + nvme_bytes; }
 };
 
-/** Blocks that live together because they share tensors, in forward order of the first. */
+/** Blocks that are placed together, in forward order of the first: where a block alone borrows of
+ * another, both, since what it borrows costs little more beside it. */
 std::vector<std::vector<int>> groups_of(const StepShape& shape);
 
 /** The largest of fits and too_many that `is_possible`, which is so of `fits` and of no more than

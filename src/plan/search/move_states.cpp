@@ -91,9 +91,9 @@ std::vector<Window> windows_of(const StepShape& shape,
 /** By block: it shares tensors with another, trained or not. */
 std::vector<bool> sharers(const StepShape& shape) {
   std::vector<bool> shares(shape.blocks.size(), false);
-  for (const Group& group : groups_of(shape))
-    for (int b : group)
-      shares[static_cast<size_t>(b)] = group.size() > 1;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed)
+      shares[static_cast<size_t>(b)] = shares[static_cast<size_t>(borrowed.block)] = true;
   return shares;
 }
 

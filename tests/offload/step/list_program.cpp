@@ -240,7 +240,12 @@ class ProgramMaker {
           const TensorExtent& tensor =
               block(borrowed.block).tensors[static_cast<size_t>(borrowed.tensor)];
           if (!tensor.trainable) continue;
-          if (k >= a.writes.size() || a.reads.size() != 2 * a.writes.size() ||
+          // Uses in the other memory are added by themselves.
+          if (k >= a.writes.size() ||
+              a.writes[k].region != layout_.segment(borrowed.block, Segment::grads) ||
+              a.writes[k].offset != tensor.offset * 4)
+            continue;
+          if (a.reads.size() != 2 * a.writes.size() ||
               a.reads[k].n_bytes != tensor.n_elements * 4 ||
               a.reads[k + a.writes.size()] != a.writes[k]) {
             complain(" leaves a use out");

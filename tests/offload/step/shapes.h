@@ -160,7 +160,6 @@ inline StepShape make_shape(const ShapeOptions& o) {
     b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
     b.saved_recomputed_bytes = b.saved_bytes / 2;
     const int index = shape.n_blocks();
-    // A borrowed tensor lives where its owner does: the ends are placed alike.
     const bool end = index == 0 || index == n_blocks - 1;
     b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
                   ? Place::device
@@ -248,7 +247,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks.resize(1);
     chain_blocks(shape, layer_input_bytes(o.compute));
   }
-  // Gradients on the device first; the last ones: weights that no other block may borrow.
+  // The last ones: weights that no other block may borrow.
   constexpr BlockPlacement kAll[] = {Place::device,
                                      kStatesAndGradsOnDevice,
                                      Place::host,
@@ -260,7 +259,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
                                      kWeightsOnDeviceGradsOnDrive,
                                      kAllOnDrive,
                                      Place::nvme};
-  constexpr int kOwnWeights = 2, kGradsOnDevice = 2;
+  constexpr int kOwnWeights = 2;
   constexpr int kPlacings = std::size(kAll);
   const int placing = up_to(kPlacings + 1), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
@@ -269,21 +268,18 @@ inline StepShape random_shape(std::mt19937_64& random) {
     if (up_to(10) == 0) b.saved_bytes = b.saved_recomputed_bytes = 0;
     b.updates_late = up_to(3) == 0;
   }
-  // Gradients of what is shared are added in one place; its weights may be in two.
-  const auto live_with = [&](BlockShape& b, const BlockShape& owner) {
-    b.place = owner.place.grads == Place::device
-                  ? kAll[up_to(kGradsOnDevice)]
-                  : kAll[kGradsOnDevice + up_to(kPlacings - kGradsOnDevice - kOwnWeights)];
+  // What is shared stays in memory; its uses may be in two.
+  const auto draw_in_memory = [&](BlockShape& b) {
+    b.place = kAll[up_to(kPlacings - kOwnWeights)];
   };
   if (o.tied && shape.blocks[0].place.weights == Place::nvme)
     shape.blocks[0].place = kStatesOnDrive;
   for (BlockShape& b : shape.blocks)
-    for (const BorrowedExtent& borrowed : b.borrowed)
-      live_with(b, shape.blocks[static_cast<size_t>(borrowed.block)]);
+    if (!b.borrowed.empty()) draw_in_memory(b);
   // A second borrower, in the middle: shared blocks.
   if (o.tied && shape.n_blocks() > 3 && up_to(3) == 0) {
     shape.blocks[2].borrowed = {{0, 1}};
-    live_with(shape.blocks[2], shape.blocks[0]);
+    draw_in_memory(shape.blocks[2]);
   }
   const int frozen = up_to(8);  // mostly nothing
   if (frozen < 5) freeze(shape, static_cast<Frozen>(frozen));
