@@ -19,7 +19,7 @@ struct PassMemory {
   std::byte* grads = nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the
                                ///< trained prefix; null where none is wanted
   std::byte* batch = nullptr;
-  std::byte* loss = nullptr;  ///< fp32; null but for forwards of the last block
+  std::byte* loss = nullptr;  ///< fp32; null but for forwards of blocks that have one
 };
 
 /** Layer operations, run inside the compute queue's work. Implemented by src/engine; a test's own

@@ -157,9 +157,11 @@ void Executor::start(const ReadyList& list, bool trains) {
 
 void Executor::finish_evaluation(const ReadyList& list) {
   wait_for(list.items.back().ended, list.actions);
-  outcome_ = {.loss =
-                  *at<float>({.region = layout_.step_sums_on_host,
-                              .offset = shape_.n_blocks() * static_cast<int64_t>(sizeof(double))})};
+  outcome_ = {};
+  for (int part = 0; part < shape_.n_losses(); ++part)
+    outcome_.loss += static_cast<double>(
+        *at<float>({.region = layout_.step_sums_on_host,
+                    .offset = loss_slot(shape_, 0, part) * static_cast<int64_t>(sizeof(double))}));
 }
 
 void Executor::measure_run_ahead(std::chrono::duration<double> step) {

@@ -221,9 +221,8 @@ void GradientActions::send_step_sums() {
 void GradientActions::decide(int n_micro) {
   Action decide{.verb = Verb::decide, .queue = QueueId::decision};
   decide.reads = square_sums_;
-  for (int m = 0; m < n_micro; ++m)
-    put(decide.reads, layout_.step_sums_on_host, step_sum_offset(shape_.n_blocks() + m), kSum_bytes,
-        Role::loss);
+  for (int slot = loss_slot(shape_, 0, 0); slot < loss_slot(shape_, n_micro, 0); ++slot)
+    put(decide.reads, layout_.step_sums_on_host, step_sum_offset(slot), kSum_bytes, Role::loss);
   decide.after.assign(draft_.last().begin(), draft_.last().end());
   decide_ = draft_.add(std::move(decide));
 }

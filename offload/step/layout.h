@@ -132,9 +132,12 @@ ByteRange element_bytes(
 /** The bytes of the exponents of a tensor's 8-bit states in a segment of these. */
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor);
 
-/** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch] losses. */
+/** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch][part] losses. */
+inline int loss_slot(const StepShape& shape, int micro, int part) {
+  return shape.n_blocks() + micro * shape.n_losses() + part;
+}
 inline int64_t step_sums_bytes(const StepShape& shape) {
-  return (shape.n_blocks() + shape.n_micro_max) * static_cast<int64_t>(sizeof(double));
+  return loss_slot(shape, shape.n_micro_max, 0) * static_cast<int64_t>(sizeof(double));
 }
 
 Layout make_layout(const StepShape& shape);

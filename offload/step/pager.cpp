@@ -282,12 +282,14 @@ class ListMaker {
     for (RegionId room : {layout_.scratch, layout_.library, layout_.generation})
       if (room >= 0) put(run.writes, room, 0, layout_.region(room).n_bytes, Role::workspace);
   }
-  /** The last block has no output, but logits and a loss. */
+  /** The last block has no output, but logits and a loss; others may have a loss, too. */
   void write_loss(Action& run) const {
-    if (run.block != shape_.n_blocks() - 1) return;
-    put(run.writes, layout_.batches[static_cast<size_t>(run.micro)], 0, shape_.batch_bytes,
-        Role::batch);
-    put(run.writes, layout_.step_sums, step_sum_offset(shape_.n_blocks() + run.micro), kSum_bytes,
+    if (!shape_of(run.block).has_loss) return;
+    if (run.block == shape_.n_blocks() - 1)
+      put(run.writes, layout_.batches[static_cast<size_t>(run.micro)], 0, shape_.batch_bytes,
+          Role::batch);
+    put(run.writes, layout_.step_sums,
+        step_sum_offset(loss_slot(shape_, run.micro, shape_.loss_index(run.block))), kSum_bytes,
         Role::loss);
   }
 

@@ -96,6 +96,7 @@ void chain_blocks(StepShape& shape, int64_t n_bytes) {
   shape.backwards.clear();
   for (BlockShape& block : shape.blocks)
     block.ports.clear();
+  shape.blocks.back().has_loss = true;
   const auto add = [&](std::string name) {
     shape.values.push_back({.name = std::move(name), .n_bytes = n_bytes});
     return static_cast<int>(shape.values.size()) - 1;

@@ -4,6 +4,7 @@
 // the pager (which makes the list of actions), the layout (which places every byte) and the
 // executor (which runs the list).
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -99,6 +100,7 @@ struct BlockShape {
   int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
   std::vector<Port> ports;             ///< of StepShape::values
+  bool has_loss = false;               ///< its forward gives a part of the loss
   BlockPlacement place;
   Activations activations = Activations::keep;
   /** True where the block's update waits for the end of the backward pass although nothing is
@@ -135,7 +137,7 @@ struct StepShape {
   /** Values of forwards that a backward reads again lie in slots of the GPU, and in host memory
    * while the slots are for others; false: each in its own region of the GPU. */
   bool layer_inputs_on_host = false;
-  int n_layer_input_slots = 3;  ///< two at least: what a forward reads and what it writes
+  int n_layer_input_slots = 3;  ///< all that a forward reads and what it writes, at least
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
   int64_t batch_bytes = 0;       ///< ids, labels, lengths of one micro-batch
@@ -154,6 +156,12 @@ struct StepShape {
   bool computes_on_host = false;
   bool trains = true;  ///< false: forward only, no gradients or states
 
+  /** Parts of the loss of a micro-batch, and a block's number among them. */
+  int n_losses() const { return loss_index(n_blocks()); }
+  int loss_index(int block) const {
+    return static_cast<int>(std::count_if(blocks.begin(), blocks.begin() + block,
+                                          [](const BlockShape& b) { return b.has_loss; }));
+  }
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */
   int n_live() const { return order == AccumulationOrder::vertical ? n_micro_max : 1; }

@@ -23,6 +23,7 @@ void link_blocks(StepShape& shape, const ModelTable& model, const BatchShape& la
   shape.backwards = model.backwards;
   for (size_t b = 0; b < shape.blocks.size(); ++b)
     shape.blocks[b].ports = model.blocks[b].ports;
+  shape.blocks.back().has_loss = true;
 }
 
 }  // namespace
