@@ -10,6 +10,7 @@
 #include "models/ops/activation/activation_op.h"
 #include "models/ops/add/add_op.h"
 #include "models/ops/dropout/dropout_op.h"
+#include "models/ops/features/features_op.h"
 #include "models/ops/gate/gate_op.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "models/ops/label_loss/label_loss_op.h"
@@ -17,8 +18,10 @@
 #include "models/ops/logits/logits_op.h"
 #include "models/ops/norm/norm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
+#include "models/ops/routed/routed_op.h"
 #include "models/ops/rows/rows_op.h"
 #include "models/ops/span_loss/span_loss_op.h"
+#include "models/ops/table/table_op.h"
 #include "models/ops/tanh/tanh_op.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/error.h"
@@ -40,8 +43,8 @@ constexpr ParamId kBorrowed = 1 << 16;
 
 // --- values between blocks ---
 
-BlockBuilder ModelBuilder::block(std::string name, BlockKind kind) {
-  return {*this, std::move(name), kind, n_blocks_++};
+BlockBuilder ModelBuilder::block(std::string name, BlockKind kind, int stream) {
+  return {*this, std::move(name), kind, n_blocks_++, stream};
 }
 
 int ModelBuilder::add(ModelValue value) {
@@ -148,10 +151,36 @@ void BlockBuilder::write_output(ValueId y, const std::string& name) {
 }
 
 void BlockBuilder::leave_output(ValueId y, PortUse use) {
-  Value& value = program_.values[static_cast<size_t>(y)];
-  value.port = add_port({model_.hidden_, use, PortUse::none});
-  value.grad_port =
-      add_port({model_.value(model_.hidden_).gradient, PortUse::none, PortUse::reads});
+  leave_at(y, {model_.hidden_, use, PortUse::none});
+}
+
+void BlockBuilder::leave_at(ValueId y, const Port& port) {
+  const Value& value = program_.value(y);
+  FERRY_CHECK(value.port == kNone && value.whole == kNone && program_.producer_of(y) != kNone &&
+                  value.rows.kind != RowKind::routed,
+              "'{}' cannot leave '{}'", value.name, table_.name);
+  const int at = add_port(port), gradient = model_.value(port.value).gradient;
+  program_.values[static_cast<size_t>(y)].port = at;
+  if (gradient == kNone) return;
+  const int grad_port = add_port({gradient, PortUse::none, PortUse::reads});
+  program_.values[static_cast<size_t>(y)].grad_port = grad_port;
+}
+
+int BlockBuilder::leave(ValueId value) {
+  const Value its = program_.value(value);
+  const ModelValue left = {
+      .columns = its.columns, .type = its.type, .rows = its.rows, .by_column = its.by_column};
+  const std::string name = table_.name + " " + its.name;
+  int id = kNone;
+  if (its.type == DType::i32) {
+    id = model_.add(left);
+    model_.model_.values.back().name = name;
+  } else {
+    id = model_.add_with_gradient(left, name);
+  }
+  // The block's own backward finds it there as other blocks do.
+  leave_at(value, {id, PortUse::writes, PortUse::reads});
+  return id;
 }
 
 void BlockBuilder::leave_gradients() {
@@ -296,7 +325,7 @@ const std::vector<int64_t>& BlockBuilder::shape_of_param(ParamId id) {
 
 // --- values and operations ---
 
-ValueId BlockBuilder::value(std::string name, Rows rows, int64_t columns) {
+ValueId BlockBuilder::value(std::string name, const Rows& rows, int64_t columns) {
   program_.values.push_back(
       {.name = std::move(name), .rows = rows, .columns = columns, .type = model_.model_.compute});
   return static_cast<ValueId>(program_.values.size()) - 1;
@@ -321,7 +350,7 @@ ValueId BlockBuilder::embedding(const std::string& name,
     word = kNone;
   }
   const ParamId first = word == kNone ? position : word;
-  const ValueId y = value(name, Rows::tokens, shape_of_param(first)[1]);
+  const ValueId y = value(name, {.stream = stream_}, shape_of_param(first)[1]);
   ops::EmbeddingAttributes with = {.rows = rows};
   for (ParamId param : {word, position, type})
     if (param != kNone) with.n_table_rows += rows_of_param(param);
@@ -477,6 +506,66 @@ ValueId BlockBuilder::attention(const std::string& name,
   return y;
 }
 
+ValueId BlockBuilder::features(const std::string& name) {
+  const StreamSpec& stream = model_.model_.streams.at(static_cast<size_t>(stream_));
+  FERRY_CHECK(stream.feature_columns > 0, "'{}' has ids", stream.name);
+  const ValueId y = value(name, {.stream = stream_}, stream.feature_columns);
+  op(ops::kFeatures, ops::FeaturesValues<ValueId>{.y = y});
+  return y;
+}
+
+ValueId BlockBuilder::table(const std::string& name, ParamId table) {
+  const std::vector<int64_t> shape = shape_of_param(table);
+  const ValueId y = value(name, Rows::constant(shape[0]), shape[1]);
+  program_.values.back().type = DType::f32;
+  op(ops::kTable, ops::TableValues<ValueId>{.y = y}, ops::TableParams<ParamId>{.table = table});
+  return y;
+}
+
+BlockBuilder::Routes BlockBuilder::route(ValueId logits, const ops::RouteAttributes& with) {
+  Rows rows = program_.value(logits).rows;
+  rows.factor = with.k;
+  const auto add_value = [&](const std::string& name, const Rows& of, DType type) {
+    const ValueId id = value(name, of, 1);
+    program_.values.back().type = type;
+    return id;
+  };
+  const ops::RouteValues<ValueId> values = {
+      .logits = logits,
+      .routes = add_value("routes", rows, DType::i32),
+      .offsets = add_value("offsets", Rows::constant(with.n_experts + 1), DType::i32),
+      .weights = add_value("weights", rows, DType::f32)};
+  op(ops::kRoute, values).attributes = with;
+  if (with.balance != 0) add_loss(logits);
+  return {leave(values.routes), leave(values.offsets), leave(values.weights), with};
+}
+
+ValueId BlockBuilder::take_routed(const std::string& name,
+                                  ValueId x,
+                                  const Routes& routes,
+                                  int64_t expert) {
+  const Rows rows = {.kind = RowKind::routed,
+                     .stream = program_.value(x).rows.stream,
+                     .factor = routes.with.k,
+                     .n_experts = routes.with.n_experts};
+  const ops::TakeRoutedValues<ValueId> values = {.x = x,
+                                                 .routes = read(routes.routes),
+                                                 .offsets = read(routes.offsets),
+                                                 .y = value(name, rows, columns_of(x))};
+  op(ops::kTakeRouted, values).attributes = ops::RoutedAttributes{.expert = expert};
+  return values.y;
+}
+
+void BlockBuilder::add_routed(ValueId x, const Routes& routes, int64_t expert) {
+  const ops::AddRoutedValues<ValueId> values = {
+      .x = x,
+      .routes = read(routes.routes),
+      .weights = read(routes.weights),
+      .y = value("sum", model_.value(model_.hidden_).rows, columns_of(x))};
+  op(ops::kAddRouted, values).attributes = ops::RoutedAttributes{.expert = expert};
+  leave_output(values.y, PortUse::changes);
+}
+
 std::pair<ValueId, ValueId> BlockBuilder::activation(const std::string& name,
                                                      Activation kind,
                                                      ValueId a,
@@ -511,6 +600,13 @@ ValueId BlockBuilder::add(const std::string& name, ValueId a, ValueId b) {
   return y;
 }
 
+ValueId BlockBuilder::copy(const std::string& name, ValueId x) {
+  const ValueId y = like(name, x);
+  op(ops::kDropout, ops::DropoutValues<ValueId>{.x = x, .y = y}).attributes =
+      ops::DropoutAttributes{};
+  return y;
+}
+
 ValueId BlockBuilder::dropout(const std::string& name, ValueId x, float dropout, int random) {
   if (dropout == 0) return x;
   const ValueId y = like(name, x);
@@ -519,22 +615,23 @@ ValueId BlockBuilder::dropout(const std::string& name, ValueId x, float dropout,
   return y;
 }
 
-ValueId BlockBuilder::rows(const OpDef& def, const std::string& name, Rows rows, ValueId x) {
-  const ValueId y = value(name, rows, columns_of(x));
+ValueId BlockBuilder::rows(const OpDef& def, const std::string& name, RowKind kind, ValueId x) {
+  const ValueId y =
+      value(name, {.kind = kind, .stream = program_.value(x).rows.stream}, columns_of(x));
   op(def, ops::RowsValues<ValueId>{.x = x, .y = y});
   return y;
 }
 
 ValueId BlockBuilder::first_rows(const std::string& name, ValueId x) {
-  return rows(ops::kFirstRows, name, Rows::sequences, x);
+  return rows(ops::kFirstRows, name, RowKind::sequences, x);
 }
 
 ValueId BlockBuilder::last_rows(const std::string& name, ValueId x) {
-  return rows(ops::kLastRows, name, Rows::sequences, x);
+  return rows(ops::kLastRows, name, RowKind::sequences, x);
 }
 
 ValueId BlockBuilder::labelled_rows(const std::string& name, ValueId x) {
-  return rows(ops::kLabelledRows, name, Rows::labelled, x);
+  return rows(ops::kLabelledRows, name, RowKind::labelled, x);
 }
 
 ValueId BlockBuilder::tanh(const std::string& name, ValueId x) {
@@ -553,11 +650,20 @@ ValueId BlockBuilder::logits(ValueId x, ParamId weight, ParamId bias, bool by_co
   return y;
 }
 
+void BlockBuilder::add_loss(ValueId of) {
+  FERRY_CHECK(!table_.has_loss, "'{}' has two losses", table_.name);
+  FERRY_CHECK(program_.value(of).rows.stream == 0, "'{}' has a loss of a stream without labels",
+              table_.name);
+  table_.has_loss = true;
+}
+
 void BlockBuilder::label_loss(ValueId logits) {
+  add_loss(logits);
   op(ops::kLabelLoss, ops::LabelLossValues<ValueId>{.logits = logits});
 }
 
 void BlockBuilder::span_loss(ValueId logits) {
+  add_loss(logits);
   op(ops::kSpanLoss, ops::SpanLossValues<ValueId>{.logits = logits});
 }
 
@@ -566,6 +672,7 @@ void BlockBuilder::vocabulary_loss(ValueId t,
                                    ParamId bias,
                                    const ops::LogitsRule& rule) {
   if (word == kInPieces) return end_in_pieces(t, bias, rule);
+  add_loss(t);
   op(ops::kVocabularyLoss, ops::VocabularyValues<ValueId>{.t = t},
      ops::VocabularyParams<ParamId>{.word = word, .bias = bias})
       .attributes = ops::VocabularyAttributes{.rule = rule};

@@ -22,6 +22,7 @@
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/rotary/rotary_op.h"
+#include "models/ops/route/route_op.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
 
 namespace ferry {
@@ -79,6 +80,12 @@ class BlockBuilder {
   /** A value that another block leaves (an index of ModelTable::values). Where several blocks read
    * one, they add up its gradient in the value's type. */
   ValueId read(int value);
+  /** Leaves the value for blocks that read() the number that this returns. */
+  int leave(ValueId value);
+  /** The rows of numbers of the block's stream. */
+  ValueId features(const std::string& name);
+  /** The parameter as a value of fp32, for blocks that read it. */
+  ValueId table(const std::string& name, ParamId table);
   /** Rows of the tables by the batch's ids, positions and types, added up; as wide as the tables,
    * which may be narrower than the model. Some may be kNone, but not both of the first. */
   ValueId embedding(const std::string& name,
@@ -155,6 +162,17 @@ class BlockBuilder {
                     float dropout,
                     int random,
                     const ops::ScoreRule& scores = {});
+  /** The routes of the tokens to experts, which are blocks of their own. */
+  struct Routes {
+    int routes = kNone, offsets = kNone, weights = kNone;  ///< values of the model
+    ops::RouteAttributes with;
+  };
+  Routes route(ValueId logits, const ops::RouteAttributes& with);
+  /** The rows of x that the routes send to the expert. */
+  ValueId take_routed(const std::string& name, ValueId x, const Routes& routes, int64_t expert);
+  /** Adds an expert's rows, each times its weight, to the output of the block that has ended last.
+   */
+  void add_routed(ValueId x, const Routes& routes, int64_t expert);
   /** f(a + bias), and in between h = a + bias: returns (h, g). The bias may be kNone. */
   std::pair<ValueId, ValueId> activation(const std::string& name,
                                          Activation kind,
@@ -171,6 +189,7 @@ class BlockBuilder {
                            int random);
   /** a + b. */
   ValueId add(const std::string& name, ValueId a, ValueId b);
+  ValueId copy(const std::string& name, ValueId x);
   /** x itself where nothing is dropped. */
   ValueId dropout(const std::string& name, ValueId x, float dropout, int random);
   /** The first token of each sequence. */
@@ -212,8 +231,9 @@ class BlockBuilder {
     int64_t first = 0, n = 0;
   };
 
-  BlockBuilder(ModelBuilder& model, std::string name, BlockKind kind, int random_block)
-      : model_(model) {
+  BlockBuilder(
+      ModelBuilder& model, std::string name, BlockKind kind, int random_block, int stream = 0)
+      : model_(model), stream_(stream) {
     table_.name = std::move(name);
     table_.kind = kind;
     table_.random_block = random_block;
@@ -223,7 +243,7 @@ class BlockBuilder {
   HfEntry entry_of(const HfName& of, ParamId param, std::vector<int64_t> shape) const;
   ParamId add(
       const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf);
-  ValueId value(std::string name, Rows rows, int64_t columns);
+  ValueId value(std::string name, const Rows& rows, int64_t columns);
   ValueId like(const std::string& name, ValueId x);
   /** Adds an operation: its forward's operands and its parameters by name. */
   template <template <class> class Forward, template <class> class Params = NoParams>
@@ -231,10 +251,12 @@ class BlockBuilder {
     program_.ops.push_back(make_op(def, values, params));
     return program_.ops.back();
   }
-  ValueId rows(const OpDef& def, const std::string& name, Rows rows, ValueId x);
+  ValueId rows(const OpDef& def, const std::string& name, RowKind kind, ValueId x);
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 
+  /** The block's forward gives a part of the loss, by this value of the first stream. */
+  void add_loss(ValueId of);
   int add_port(Port port);
   /** A new value of the program that lies at the port. */
   ValueId value_at(int port);
@@ -242,6 +264,8 @@ class BlockBuilder {
   void write_output(ValueId y, const std::string& name);
   /** The forward leaves `y` so in the value that the next block's input() is. */
   void leave_output(ValueId y, PortUse use);
+  /** The value lies at a port of the model's value, and its gradient at that of the gradient. */
+  void leave_at(ValueId y, const Port& port);
   /** Gives ports to the gradients of the values that the block reads. */
   void leave_gradients();
   void check_parts() const;
@@ -258,6 +282,7 @@ class BlockBuilder {
   static constexpr ParamId kInPieces = 1 << 17;
 
   ModelBuilder& model_;
+  int stream_ = 0;  ///< of its embeddings or features
   BlockTable table_;
   std::vector<HfEntry> hf_;
   BlockProgram program_;
@@ -281,8 +306,9 @@ class ModelBuilder {
         in_files_(std::move(in_files)),
         gpu_multiprocessors_(gpu_multiprocessors),
         cut_(cut) {}
-  /** Blocks follow each other in the order in which they end. */
-  BlockBuilder block(std::string name, BlockKind kind);
+  /** Blocks follow each other in the order in which they end. `stream`: of its embeddings
+   * or features. */
+  BlockBuilder block(std::string name, BlockKind kind, int stream = 0);
   /** The output of the block that ended last, for BlockBuilder::read(). */
   int output() const { return hidden_; }
 

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "models/core/block.h"
 #include "models/core/compile.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/attention/attention_op.h"
+#include "models/ops/routed/routed.h"
+#include "models/ops/routed/routed_op.h"
 #include "models/ops/run.h"
 #include "src/base/error.h"
 
@@ -19,14 +23,21 @@ class ProgramBlock final : public Block {
   ProgramBlock(std::shared_ptr<const CompiledBlock> block, LossKind loss)
       : block_(std::move(block)), loss_(loss) {
     for (const Value& value : program().values)
-      has_labelled_rows_ |= value.rows == Rows::labelled;
-    for (const Op& op : program().ops)
-      has_attention_ |= op.def == &ops::kAttention;
+      has_labelled_rows_ |= value.rows.kind == RowKind::labelled;
+    for (const Op& op : program().ops) {
+      if (op.def == &ops::kTakeRouted) takes_routed_ = &op;
+      if (op.def != &ops::kAttention) continue;
+      const int stream = op.stream(program());
+      has_one_length_ &= attention_stream_.value_or(stream) == stream;
+      attention_stream_ = stream;
+    }
   }
 
   std::optional<GraphShape> graph_shape(const BatchTensors& batch) const override {
-    if (!has_attention_ || !may_be_graph(*block_)) return std::nullopt;
-    return ops::attention_graph_shape(block_->target.attention, batch);
+    if (!attention_stream_ || !has_one_length_ || !may_be_graph(*block_)) return std::nullopt;
+    const AttentionBackend backend = block_->target.attention;
+    if (*attention_stream_ == 0) return ops::attention_graph_shape(backend, batch);
+    return ops::attention_graph_shape(backend, batch.seen_from(*attention_stream_));
   }
 
   void forward(const RandomKey& key,
@@ -35,18 +46,20 @@ class ProgramBlock final : public Block {
                Ports ports,
                at::Tensor& loss,
                at::Tensor& logits) override {
-    if (has_labelled_rows_ && n_labelled(batch) == 0) {
+    const RoutedRows routed = routed_rows(ports);
+    if (has_no_rows(batch, routed)) {
       if (loss.defined()) loss.zero_();
       return;
     }
-    run({block_->plan.forward, forward_}, key, batch, memory, ports, loss, logits);
+    run({block_->plan.forward, forward_}, key, batch, memory, ports, routed, loss, logits);
   }
 
   void backward(const RandomKey& key,
                 const BatchTensors& batch,
                 BlockMemory& memory,
                 Ports ports) override {
-    if (has_labelled_rows_ && n_labelled(batch) == 0) {
+    const RoutedRows routed = routed_rows(ports);
+    if (has_no_rows(batch, routed)) {
       for (at::Tensor& grad : memory.grads)
         if (grad.defined()) grad.zero_();
       for (size_t p = 0; p < ports.size(); ++p)
@@ -54,16 +67,18 @@ class ProgramBlock final : public Block {
       return;
     }
     at::Tensor none;
-    run({block_->plan.backward, backward_}, key, batch, memory, ports, none, none);
+    run({block_->plan.backward, backward_}, key, batch, memory, ports, routed, none, none);
   }
 
   void recompute(const BatchTensors& batch, BlockMemory& memory, Ports ports) override {
+    const RoutedRows routed = routed_rows(ports);
     at::Tensor none;
-    run({block_->plan.recompute, recompute_}, {}, batch, memory, ports, none, none);
+    if (!has_no_rows(batch, routed))
+      run({block_->plan.recompute, recompute_}, {}, batch, memory, ports, routed, none, none);
   }
 
  private:
-  using Layouts = std::map<std::array<int64_t, 3>, PassScratch>;  // by the room
+  using Layouts = std::vector<std::pair<BatchShape, PassScratch>>;  // by the room, of which are few
   struct Pass {
     const PassPlan& plan;
     Layouts& layouts;
@@ -73,24 +88,44 @@ class ProgramBlock final : public Block {
   static int64_t n_labelled(const BatchTensors& batch) {
     return batch.label_rows.defined() ? batch.label_rows.size(0) : batch.shape.tokens;
   }
-  static int64_t n_rows(Rows rows, const BatchTensors& batch) {
-    return rows == Rows::tokens      ? batch.shape.tokens
-           : rows == Rows::sequences ? batch.n_seqs
-                                     : n_labelled(batch);
+  /** The rows of an expert's tokens. The router knows them on the device alone: the host waits. */
+  RoutedRows routed_rows(Ports ports) const {
+    if (!takes_routed_) return {};
+    const auto v = values_of<ops::TakeRoutedValues>(*takes_routed_);
+    return ops::routed_rows(ports[static_cast<size_t>(program().value(v.offsets).port)],
+                            takes_routed_->with<ops::RoutedAttributes>().expert);
+  }
+  bool has_no_rows(const BatchTensors& batch, const RoutedRows& routed) const {
+    return (has_labelled_rows_ && n_labelled(batch) == 0) || (takes_routed_ && routed.n == 0);
+  }
+  static int64_t n_rows(const Rows& rows, const BatchTensors& batch, const RoutedRows& routed) {
+    switch (rows.kind) {
+      case RowKind::sequences:
+        return batch.stream(rows.stream).n_seqs * rows.factor;
+      case RowKind::labelled:
+        return n_labelled(batch);
+      case RowKind::routed:
+        return routed.n;
+      case RowKind::tokens:
+      case RowKind::constant:
+        break;
+    }
+    return rows_of(rows, batch.shape);
   }
 
   /** The rows of a saved tensor that the batch uses; it has room for more. */
   at::Tensor saved_part(const SavedTensor& saved,
                         const at::Tensor& whole,
-                        const BatchTensors& batch) const {
-    Rows rows = Rows::tokens;
+                        const BatchTensors& batch,
+                        const RoutedRows& routed) const {
+    Rows rows;
     if (saved.value != kNone) {
       rows = program().value(saved.value).rows;
     } else {
       const Op& op = program().op(saved.op);
       rows = program().value(op.out.empty() ? op.in[0] : op.out.back()).rows;
     }
-    return rows == Rows::tokens ? whole : whole.narrow(0, 0, n_rows(rows, batch));
+    return rows.kind == RowKind::tokens ? whole : whole.narrow(0, 0, n_rows(rows, batch, routed));
   }
 
   void run(const Pass& pass,
@@ -98,19 +133,22 @@ class ProgramBlock final : public Block {
            const BatchTensors& batch,
            BlockMemory& memory,
            Ports ports,
+           const RoutedRows& routed,
            at::Tensor& loss,
            at::Tensor& logits) const {
     const PassScratch& scratch = layout_of(pass, memory.room);
     std::vector<at::Tensor> tensors;
     tensors.reserve(pass.plan.places.size());
     for (size_t p = 0; p < pass.plan.places.size(); ++p)
-      tensors.push_back(tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ports));
+      tensors.push_back(
+          tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ports, routed));
     for (size_t p = 0; p < tensors.size(); ++p)
       if (const PassPlace& place = pass.plan.places[p]; place.kind == PlaceKind::columns) {
         const at::Tensor& whole = tensors[static_cast<size_t>(place.whole)];
         if (whole.defined()) tensors[p] = whole.narrow(1, place.first_column, place.columns);
       }
     std::vector<at::Tensor> places, states;
+    std::map<int, BatchTensors> streams;  // as operations of other streams than the first see them
     for (size_t c = 0; c < pass.plan.calls.size(); ++c) {
       const Call& call = pass.plan.calls[c];
       const auto take = [&](const std::vector<int>& from, std::vector<at::Tensor>& into) {
@@ -122,36 +160,41 @@ class ProgramBlock final : public Block {
       take(call.states, states);
       const Op& op = block_->plan.op_of(program(), call);
       memory.scratch->rewind(scratch.call_offsets[c]);
+      const int stream = batch.streams.empty() ? 0 : op.stream(program());
+      if (stream > 0 && !streams.contains(stream)) streams[stream] = batch.seen_from(stream);
       run_of (*op.def)({op, block_->target, call.part, call.names, places, states, memory, key,
-                        batch, loss_, loss, logits, *memory.scratch});
+                        stream > 0 ? streams[stream] : batch, routed, loss_, loss, logits,
+                        *memory.scratch});
     }
   }
 
   /** Smaller micro-batches leave a part of each place unused. */
   const PassScratch& layout_of(const Pass& pass, const BatchShape& shape) const {
-    const auto [found, is_new] =
-        pass.layouts.try_emplace({shape.tokens, shape.n_seqs_max, shape.max_length});
-    if (is_new) found->second = lay_out(pass.plan, block_->plan, program(), block_->target, shape);
-    return found->second;
+    const auto found = std::ranges::find(pass.layouts, shape, &Layouts::value_type::first);
+    if (found != pass.layouts.end()) return found->second;
+    return pass.layouts
+        .emplace_back(shape, lay_out(pass.plan, block_->plan, program(), block_->target, shape))
+        .second;
   }
 
   at::Tensor tensor_of(const PassPlace& place,
                        int64_t offset,
                        const BatchTensors& batch,
                        BlockMemory& memory,
-                       Ports ports) const {
+                       Ports ports,
+                       const RoutedRows& routed) const {
     if (place.kind == PlaceKind::port) {
       const at::Tensor& whole = ports[static_cast<size_t>(place.port)];
-      const Rows rows = program().value(place.value).rows;
-      if (rows == Rows::tokens || !whole.defined()) return whole;
-      return whole.narrow(0, 0, n_rows(rows, batch));
+      const Rows& rows = program().value(place.value).rows;
+      if (rows.kind == RowKind::tokens || !whole.defined()) return whole;
+      return whole.narrow(0, 0, n_rows(rows, batch, routed));
     }
     if (place.kind == PlaceKind::saved) {
       const auto index = static_cast<size_t>(place.saved);
-      return saved_part(block_->plan.saved[index], memory.saved[index], batch);
+      return saved_part(block_->plan.saved[index], memory.saved[index], batch, routed);
     }
     if (place.first_call == kNone || place.kind == PlaceKind::columns) return {};
-    const int64_t rows = n_rows(place.rows, batch);
+    const int64_t rows = n_rows(place.rows, batch, routed);
     const at::ScalarType type = scalar_type_of(place.type);
     if (place.by_column) return memory.scratch->at(offset, {place.columns, rows}, type);
     return memory.scratch->at(offset, {rows, place.columns}, type);
@@ -159,7 +202,10 @@ class ProgramBlock final : public Block {
 
   std::shared_ptr<const CompiledBlock> block_;
   LossKind loss_;
-  bool has_labelled_rows_ = false, has_attention_ = false;
+  bool has_labelled_rows_ = false;
+  std::optional<int> attention_stream_;  ///< whose lengths a graph of the block is of
+  bool has_one_length_ = true;           ///< all attention is of that stream
+  const Op* takes_routed_ = nullptr;     ///< of an expert's program
   mutable Layouts forward_, backward_, recompute_;
 };
 

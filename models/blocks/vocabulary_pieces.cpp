@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "models/blocks/block_builder.h"
-#include "models/ops/dropout/dropout_op.h"
 #include "models/ops/scratch_sizes.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/error.h"
@@ -91,7 +90,7 @@ std::vector<BlockBuilder::WordRows> BlockBuilder::rows_of_pieces() const {
 
 BlockBuilder BlockBuilder::piece(VocabularyPiece piece) const {
   BlockBuilder its(model_, fmt::format("{}.{}", table_.name, piece.index), table_.kind,
-                   table_.random_block);
+                   table_.random_block, stream_);
   its.table_.piece = piece;
   return its;
 }
@@ -105,7 +104,7 @@ ValueId BlockBuilder::look_up_pieces(const std::string& name, const ops::Embeddi
     WordRows rows = pieces[static_cast<size_t>(i)];
     BlockBuilder b = piece({i, n});
     HfEntry entry = b.add_rows(*words_, rows, rows.param);
-    const ValueId y = b.value(name, Rows::tokens, words_->shape[1]);
+    const ValueId y = b.value(name, {.stream = stream_}, words_->shape[1]);
     b.op(ops::kEmbedding, ops::EmbeddingValues<ValueId>{.words = kNone, .y = y},
          ops::EmbeddingParams<ParamId>{.word = rows.param, .position = kNone, .type = kNone})
         .attributes =
@@ -122,12 +121,8 @@ ValueId BlockBuilder::look_up_pieces(const std::string& name, const ops::Embeddi
 }
 
 void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, const ops::LogitsRule& rule) {
-  if (program_.ops.empty()) {  // a copy, since the pieces' gradient has a place of its own
-    const ValueId copy = like("copy", t);
-    op(ops::kDropout, ops::DropoutValues<ValueId>{.x = t, .y = copy}).attributes =
-        ops::DropoutAttributes{};
-    t = copy;
-  }
+  // The pieces' gradient has a place of its own.
+  if (program_.ops.empty()) t = copy("copy", t);
   program_.values[static_cast<size_t>(t)].recomputed = false;
   write_output(t, table_.name);
   close();
@@ -173,6 +168,7 @@ void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, const ops::LogitsRule&
     of_x.grad_port = is_rounded ? b.add_port({gradient, none, writes}) : sum_port;
     b.op(ops::kVocabularyPiece, values, params).attributes = ops::VocabularyAttributes{
         .rule = rule, .n_table_rows = rows.n, .first_word = rows.first, .piece = which};
+    b.table_.has_loss = which.is_last();
     const int block = b.close();
     for (std::vector<HfEntry>* entries : {&words, &biases})
       if (!entries->empty()) entries->back().block = block;

@@ -5,17 +5,24 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "models/core/tensor_table.h"
 #include "src/base/bytes.h"
 
 namespace ferry {
 
-struct BatchLayout {
-  int64_t input_ids = 0;     ///< offsets in bytes; (tokens) int32
+/** Offsets in bytes. */
+struct StreamLayout {
+  int64_t input_ids = 0;     ///< (tokens) int32
   int64_t type_ids = 0;      ///< (tokens) int32
   int64_t position_ids = 0;  ///< (tokens) int32
   int64_t cu_seqlens = 0;    ///< (n_seqs + 1) int32
+  int64_t features = 0;  ///< (tokens, StreamSpec::feature_columns) fp32; none of a stream of ids
+};
+
+struct BatchLayout {
+  std::vector<StreamLayout> streams;  ///< by ModelTable::streams
   /** (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32 | (n_seqs, 2) int32
    */
   int64_t labels = 0;
@@ -33,10 +40,15 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable
     layout.n_bytes += round_up(n_items * 4, kTensorAlignment_bytes);
     return at;
   };
-  layout.input_ids = next(largest.tokens);
-  layout.type_ids = next(largest.tokens);
-  layout.position_ids = next(largest.tokens);
-  layout.cu_seqlens = next(largest.n_seqs_max + 1);
+  for (size_t s = 0; s < model.streams.size(); ++s) {
+    const StreamShape its = largest.stream(static_cast<int>(s));
+    StreamLayout& stream = layout.streams.emplace_back();
+    stream.input_ids = next(its.tokens);
+    stream.type_ids = next(its.tokens);
+    stream.position_ids = next(its.tokens);
+    stream.cu_seqlens = next(its.n_seqs_max + 1);
+    stream.features = next(its.tokens * model.streams[s].feature_columns);
+  }
   const int64_t n_labels = std::max<int64_t>(model.n_labels, 1);
   const bool is_lm = is_language_model(model.head);
   const bool has_token_labels = is_lm || model.head == HeadKind::token_classification;

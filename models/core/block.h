@@ -18,20 +18,29 @@
 
 namespace ferry {
 
-/** One micro-batch on the compute device: sequences laid end to end, then the dummy tail. */
-struct BatchTensors {
-  BatchShape shape;
-  int64_t n_seqs = 0;  ///< sequences with the dummy tail's
-  int64_t n_seqs_real = 0;
-  /** A generation whose blocks keep keys and values has them, (n_seqs_real): each sequence's place
-   * in KvCache, and its tokens that are there already. Where one has some, all have, and there is
-   * no dummy tail. Empty: nothing is kept. */
-  std::span<const int32_t> cache_places, cache_lengths;
+/** A stream of a micro-batch on the compute device: sequences laid end to end, then the dummy tail.
+ */
+struct StreamTensors {
+  int64_t n_seqs = 0;       ///< sequences with the dummy tail's
   at::Tensor input_ids;     ///< (tokens) int32
   at::Tensor type_ids;      ///< (tokens) int32
   at::Tensor position_ids;  ///< (tokens) int32
   at::Tensor cu_seqlens;    ///< (n_seqs + 1) int32
   std::span<const int32_t> cu_seqlens_host;
+  at::Tensor features;  ///< (tokens, StreamSpec::feature_columns) fp32; undefined: ids
+};
+
+/** One micro-batch on the compute device, as an operation sees it: the stream that it works on. */
+struct BatchTensors : StreamTensors {
+  BatchShape shape;
+  int64_t n_seqs_real = 0;  ///< the same in all streams
+  /** All streams of a model that has several; else empty. */
+  std::vector<StreamTensors> streams;
+  double token_share = 1;  ///< its tokens' share of the step's: the weight of a loss by tokens
+  /** A generation whose blocks keep keys and values has them, (n_seqs_real): each sequence's place
+   * in KvCache, and its tokens that are there already. Where one has some, all have, and there is
+   * no dummy tail. Empty: nothing is kept. */
+  std::span<const int32_t> cache_places, cache_lengths;
   at::Tensor labels;  ///< (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 | (n_seqs_real) fp32 |
                       ///< (tokens) int32, -100 = none (of a causal language model the token that
                       ///< follows: the batch has them shifted) | question_answering: (n_seqs_real,
@@ -46,6 +55,19 @@ struct BatchTensors {
   float label_smoothing = 0;
   at::Tensor class_weights;  ///< cross_entropy, optional: (n_labels) fp32; loss_weight is then 1 /
                              ///< the sum of those of the step's labels
+
+  /** A stream by its index in ModelTable::streams. */
+  const StreamTensors& stream(int index) const {
+    if (streams.empty()) return *this;
+    return streams[static_cast<size_t>(index)];
+  }
+  /** The same micro-batch for an operation that works on this stream. */
+  BatchTensors seen_from(int index) const {
+    BatchTensors its = *this;
+    static_cast<StreamTensors&>(its) = stream(index);
+    its.shape = shape.seen_from(index);
+    return its;
+  }
 };
 
 /** LibTorch's name of a type. */
@@ -129,12 +151,12 @@ class Block {
    * but random keys and the content of memory differs. None: no graph can be. */
   using GraphShape = std::array<int64_t, 2>;
   virtual std::optional<GraphShape> graph_shape(const BatchTensors&) const { return std::nullopt; }
-  /** `ports`: tensors by BlockTable::ports, (tokens, columns) of the value's type or by columns;
-   * undefined where the pass does not use the port. A head writes the loss contribution (fp32
-   * scalar, already times loss_weight) to `loss` if defined and logits to `logits` if defined:
-   * (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the tokens', or of a language model
-   * (rows, vocabulary) fp32 where rows are the tokens or label_rows. A multi-label or regression
-   * sample's loss is the mean over its labels. */
+  /** `ports`: tensors by BlockTable::ports, (rows, columns) of the value's type or by columns;
+   * undefined where the pass does not use the port. A block with a loss writes its contribution
+   * (fp32 scalar, weighed already) to `loss` if defined. A head writes logits to `logits` if
+   * defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the tokens', or of a
+   * language model (rows, vocabulary) fp32 where rows are the tokens or label_rows. A multi-label
+   * or regression sample's loss is the mean over its labels. */
   virtual void forward(const RandomKey& key,
                        const BatchTensors& batch,
                        BlockMemory& memory,

@@ -19,7 +19,7 @@ inline constexpr int kNone = -1;
 /** A tensor (rows, columns) that flows through a block. */
 struct Value {
   std::string name;  ///< "attention.qkv"
-  Rows rows = Rows::tokens;
+  Rows rows;
   int64_t columns = 0;
   DType type = DType::f32;
   bool recomputed = false;  ///< selective recomputation makes it again: cheap for its size
@@ -41,6 +41,7 @@ using ValueId = int;
 using ParamId = int;
 
 struct OpDef;
+struct BlockProgram;
 
 /** One operation. Its declaration says what its inputs, outputs and parameters are
  * (models/core/operation.h); kNone stands for an optional one that is not there. */
@@ -48,6 +49,8 @@ struct Op {
   const OpDef* def = nullptr;
   std::vector<ValueId> in, out;
   std::vector<ParamId> params;
+  /** The stream that it works on: its first operand's. */
+  int stream(const BlockProgram& program) const;
   /** Settings beside values and parameters: a struct of the operation's folder. */
   std::any attributes;
 

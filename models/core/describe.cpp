@@ -12,7 +12,9 @@ namespace {
 class Describer {
  public:
   Describer(const BlockTable& table, const CompiledBlock& block)
-      : table_(table), block_(block), saved_(saved_of(block, {1, 1, 1})) {}
+      : table_(table),
+        block_(block),
+        saved_(saved_of(block, {.tokens = 1, .n_seqs_max = 1, .max_length = 1})) {}
 
   std::string pass(std::string_view name, const PassPlan& plan) const {
     std::string text = fmt::format("{}\n", name);
@@ -61,9 +63,8 @@ class Describer {
         break;
     }
     const Value& value = program.value(place.value);
-    const bool is_output =
-        value.port != kNone &&
-        program.ports[static_cast<size_t>(value.port)].forward == PortUse::writes;
+    const Port port = value.port == kNone ? Port() : program.ports[static_cast<size_t>(value.port)];
+    const bool is_output = port.forward == PortUse::writes && port.backward == PortUse::none;
     const std::string name = is_output ? "output" : value.name;
     return place.is_gradient ? "d(" + name + ")" : name;
   }

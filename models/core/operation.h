@@ -46,8 +46,12 @@ struct OpCase {
   const BlockProgram& program;
   const Op& op;
   const ProgramTarget& target;
-  BatchShape shape;
+  BatchShape shape;  ///< seen from the operation's stream
 
+  OpCase(const BlockProgram& program,
+         const Op& op,
+         const ProgramTarget& target,
+         const BatchShape& shape);
   int64_t rows(ValueId value) const { return rows_of(program.value(value).rows, shape); }
   int64_t columns(ValueId value) const { return program.value(value).columns; }
   /** Rows that are worked on: where only those with a label are, as many as usually have one. */

@@ -36,8 +36,12 @@ bool BlockProgram::is_joined(ValueId id) const {
   return producer != kNone && std::ranges::find(op(producer).out, id) == op(producer).out.end();
 }
 
-int64_t rows_of(Rows rows, const BatchShape& shape) {
-  return rows == Rows::sequences ? shape.n_seqs_max : shape.tokens;
+int Op::stream(const BlockProgram& program) const {
+  for (const auto* ids : {&in, &out})
+    for (const ValueId id : *ids)
+      if (id != kNone && program.value(id).rows.kind != RowKind::constant)
+        return program.value(id).rows.stream;
+  return 0;
 }
 
 const Op& BlockPlan::op_of(const BlockProgram& program, const Call& call) const {
@@ -58,9 +62,17 @@ bool contains(const std::vector<SavedTensor>& saved, const SavedTensor& tensor) 
 
 int64_t OpCase::worked_rows(ValueId value) const {
   const int64_t n = rows(value);
-  if (program.value(value).rows != Rows::labelled) return n;
+  const Rows& its = program.value(value).rows;
+  if (its.kind == RowKind::routed) return std::max<int64_t>(1, n * its.factor / its.n_experts);
+  if (its.kind != RowKind::labelled) return n;
   return std::max<int64_t>(1, n * kLabelled_percent / 100);
 }
+
+OpCase::OpCase(const BlockProgram& program_,
+               const Op& op_,
+               const ProgramTarget& target_,
+               const BatchShape& shape_)
+    : program(program_), op(op_), target(target_), shape(shape_.seen_from(op_.stream(program_))) {}
 
 int64_t OpCase::compute_bytes(int64_t n) const {
   return round_up(n * static_cast<int64_t>(size_of(target.compute)), kTensorAlignment_bytes);
@@ -507,6 +519,12 @@ void sort_saved(const BlockProgram& program, BlockPlan& plan) {
 BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target) {
   BlockPlan plan;
   BackwardPlanner(program, target, plan.saved, plan.backward, plan.added).run();
+  for (const SavedTensor& saved : plan.saved) {
+    const int port = saved.value == kNone ? kNone : program.value(saved.value).port;
+    FERRY_CHECK(port == kNone || !writes(program.ports[static_cast<size_t>(port)].forward),
+                "the block leaves '{}', which its own backward reads: leave a copy",
+                program.value(saved.value).name);
+  }
   sort_saved(program, plan);
   ForwardPlanner(program, target, plan.saved, plan.forward).forward();
   ForwardPlanner(program, target, plan.saved, plan.recompute).recompute();

@@ -31,7 +31,7 @@ struct PassPlace {
   PlaceKind kind{};
   ValueId value = kNone;     ///< but of a saved tensor: the value that it is, or whose gradient
   bool is_gradient = false;  ///< the gradient of the value, not the value
-  Rows rows = Rows::tokens;  ///< of a temporary, as its columns and type
+  Rows rows;                 ///< of a temporary, as its columns and type
   int64_t columns = 0;
   DType type = DType::f32;
   bool by_column = false;
@@ -89,9 +89,6 @@ PassScratch lay_out(const PassPlan& pass,
                     const BlockProgram& program,
                     const ProgramTarget& target,
                     const BatchShape& shape);
-
-/** Rows of a value in a micro-batch of this shape, at most. */
-int64_t rows_of(Rows rows, const BatchShape& shape);
 
 /** Adds places and calls to a pass. Operations plan their parts with it (OpDef). */
 class PassPlanner {

@@ -73,13 +73,23 @@ int64_t ModelTable::n_trainable_params() const {
   return n;
 }
 
-int64_t ModelValue::n_bytes(const BatchShape& shape) const {
-  return round_up(shape.tokens * columns * static_cast<int64_t>(size_of(type)),
-                  kTensorAlignment_bytes);
+int64_t rows_of(const Rows& rows, const BatchShape& shape) {
+  switch (const StreamShape its = shape.stream(rows.stream); rows.kind) {
+    case RowKind::tokens:
+      return its.tokens * rows.factor;
+    case RowKind::sequences:
+      return its.n_seqs_max * rows.factor;
+    case RowKind::labelled:
+    case RowKind::routed:
+      return its.tokens;
+    case RowKind::constant:
+      return rows.factor;
+  }
+  return 0;
 }
 
-int64_t ModelTable::layer_input_bytes(const BatchShape& shape) const {
-  return round_up(shape.tokens * width * static_cast<int64_t>(size_of(compute)),
+int64_t ModelValue::n_bytes(const BatchShape& shape) const {
+  return round_up(rows_of(rows, shape) * columns * static_cast<int64_t>(size_of(type)),
                   kTensorAlignment_bytes);
 }
 

@@ -64,25 +64,74 @@ struct BorrowedParam {
   int param = 0;
 };
 
-/** The shape of a micro-batch as far as memory goes: sequences laid end to end (design 4). */
+/** The shape of a stream of a micro-batch: sequences laid end to end. */
+struct StreamShape {
+  int64_t tokens = 0;      ///< dummy tail included
+  int64_t n_seqs_max = 0;  ///< sequences, dummy ones included
+  int64_t max_length = 0;  ///< longest sequence
+
+  bool operator==(const StreamShape&) const = default;
+};
+
+/** The shape of a micro-batch as far as memory goes (design 4): that of its first stream, or of the
+ * stream that an operation works on. */
 struct BatchShape {
   int64_t tokens = 0;      ///< one of the few token-count sizes, dummy tail included
   int64_t n_seqs_max = 0;  ///< sequences, dummy ones included
   int64_t max_length = 0;  ///< longest sequence
+  /** All streams of a model that has several; else empty. */
+  std::vector<StreamShape> streams = {};
 
+  StreamShape stream(int index) const {
+    if (streams.empty()) return {tokens, n_seqs_max, max_length};
+    return streams[static_cast<size_t>(index)];
+  }
+  /** The same micro-batch for an operation that works on this stream. */
+  BatchShape seen_from(int index) const {
+    const StreamShape its = stream(index);
+    return {its.tokens, its.n_seqs_max, its.max_length, streams};
+  }
   bool operator==(const BatchShape&) const = default;
 };
 
-/** The rows of a value: one for each token, each sequence, or each token that has a label. */
-enum class Rows : uint8_t { tokens, sequences, labelled };
+/** A stream of a model's batches: texts of ids, or rows of numbers that were made before (frames,
+ * patches, embeddings). Sequence i of each stream belongs to the same sample. */
+struct StreamSpec {
+  std::string name;
+  int64_t feature_columns = 0;  ///< columns of such rows; 0: the stream has ids
+};
 
-/** A tensor of a micro-batch that blocks leave for others: (rows, columns), with room for all
- * tokens. */
+enum class RowKind : uint8_t {
+  tokens,
+  sequences,
+  labelled,  ///< the tokens that have a label
+  routed,    ///< the tokens that a router sends to one of its experts: at most all
+  constant,  ///< the same number in each micro-batch
+};
+
+/** The rows of a value: `factor` for each token or sequence of a stream, one for each labelled
+ * token.
+ */
+struct Rows {
+  RowKind kind = RowKind::tokens;
+  int stream = 0;  ///< index of ModelTable::streams
+  /** A routed token goes to `factor` of `n_experts` experts; constant rows are `factor`. */
+  int64_t factor = 1;
+  int64_t n_experts = 1;
+
+  static constexpr Rows constant(int64_t n) { return {.kind = RowKind::constant, .factor = n}; }
+  bool operator==(const Rows&) const = default;
+};
+
+/** The rows of a value in a micro-batch of this shape, at most. */
+int64_t rows_of(const Rows& rows, const BatchShape& shape);
+
+/** A tensor of a micro-batch that blocks leave for others: (rows, columns). */
 struct ModelValue {
   std::string name;  ///< "output of layer.3"
   int64_t columns = 0;
   DType type = DType::f32;
-  Rows rows = Rows::tokens;
+  Rows rows;
   bool by_column = false;  ///< lies as (columns, rows)
   int gradient = -1;       ///< the value that is the gradient of this one; -1: it has none
 
@@ -190,6 +239,7 @@ struct BlockTable {
   std::vector<ParamSpec> params;
   std::vector<BorrowedParam> borrowed;
   std::vector<Port> ports;         ///< of ModelTable::values
+  bool has_loss = false;           ///< its forward gives a part of the loss
   int64_t n_segment_elements = 0;  ///< elements of its weights, padding included
   int64_t n_trained_elements = 0;  ///< elements of the trained prefix, padding included
   /** Saved tensors for a micro-batch of this shape, in the order the block's code expects them. */
@@ -288,6 +338,7 @@ struct ModelTable {
   int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
+  std::vector<StreamSpec> streams = {{.name = "tokens"}};  ///< the first has the labels
   std::vector<BlockTable> blocks;
   std::vector<ModelValue> values;  ///< between blocks
   std::vector<int> backwards;      ///< all blocks in the order of their backwards
@@ -301,8 +352,6 @@ struct ModelTable {
   const ParamSpec& param_of(const HfEntry& entry) const {
     return blocks[static_cast<size_t>(entry.block)].params[static_cast<size_t>(entry.param)];
   }
-  /** Bytes between blocks for this shape: one (tokens, width) tensor of the compute type. */
-  int64_t layer_input_bytes(const BatchShape& shape) const;
 };
 
 /** Bytes of scratch for the gradients of frozen vectors: the most of one block. Nobody reads them.

@@ -7,6 +7,7 @@
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/embedding/embedding_op.h"
+#include "models/ops/features/features_op.h"
 #include "models/ops/gate/gate_op.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "models/ops/label_loss/label_loss_op.h"
@@ -15,21 +16,57 @@
 #include "models/ops/norm/norm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
+#include "models/ops/route/route_op.h"
+#include "models/ops/routed/routed_op.h"
 #include "models/ops/rows/rows_op.h"
 #include "models/ops/span_loss/span_loss_op.h"
+#include "models/ops/table/table_op.h"
 #include "models/ops/tanh/tanh_op.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
 
 namespace ferry {
+
+namespace ops {
+void run_activation(const OpCall& c);
+void run_add(const OpCall& c);
+void run_add_routed(const OpCall& c);
+void run_attention(const OpCall& c);
+void run_dropout(const OpCall& c);
+void run_dropout_residual(const OpCall& c);
+void run_embedding(const OpCall& c);
+void run_features(const OpCall& c);
+void run_first_rows(const OpCall& c);
+void run_gate(const OpCall& c);
+void run_head_norm(const OpCall& c);
+void run_label_loss(const OpCall& c);
+void run_labelled_rows(const OpCall& c);
+void run_last_rows(const OpCall& c);
+void run_linear(const OpCall& c);
+void run_logits(const OpCall& c);
+void run_norm(const OpCall& c);
+void run_residual_norm(const OpCall& c);
+void run_rms_norm(const OpCall& c);
+void run_rotary(const OpCall& c);
+void run_route(const OpCall& c);
+void run_span_loss(const OpCall& c);
+void run_table(const OpCall& c);
+void run_take_routed(const OpCall& c);
+void run_tanh(const OpCall& c);
+void run_vocabulary_loss(const OpCall& c);
+void run_vocabulary_piece(const OpCall& c);
+}  // namespace ops
+
 namespace {
 
 constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kActivation, ops::run_activation},
     {&ops::kAdd, ops::run_add},
+    {&ops::kAddRouted, ops::run_add_routed},
     {&ops::kAttention, ops::run_attention},
     {&ops::kDropout, ops::run_dropout},
     {&ops::kDropoutResidual, ops::run_dropout_residual},
     {&ops::kEmbedding, ops::run_embedding},
+    {&ops::kFeatures, ops::run_features},
     {&ops::kGate, ops::run_gate},
     {&ops::kHeadNorm, ops::run_head_norm},
     {&ops::kLabelLoss, ops::run_label_loss},
@@ -39,10 +76,13 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kResidualNorm, ops::run_residual_norm},
     {&ops::kRmsNorm, ops::run_rms_norm},
     {&ops::kRotary, ops::run_rotary},
+    {&ops::kRoute, ops::run_route},
     {&ops::kFirstRows, ops::run_first_rows},
     {&ops::kLabelledRows, ops::run_labelled_rows},
     {&ops::kLastRows, ops::run_last_rows},
     {&ops::kSpanLoss, ops::run_span_loss},
+    {&ops::kTable, ops::run_table},
+    {&ops::kTakeRouted, ops::run_take_routed},
     {&ops::kTanh, ops::run_tanh},
     {&ops::kVocabularyLoss, ops::run_vocabulary_loss},
     {&ops::kVocabularyPiece, ops::run_vocabulary_piece},

@@ -1,6 +1,6 @@
 #pragma once
 // The torch half of the operations: one call of a pass, on tensors. Each folder has the run_...()
-// of its operation; run.cpp lists them.
+// of its operation, which run.cpp lists.
 
 #include <fmt/format.h>
 
@@ -27,6 +27,11 @@ class TensorRef {
   at::Tensor* tensor_ = nullptr;
 };
 
+/** An expert's rows of what a router has sorted by experts: [first, first + n). */
+struct RoutedRows {
+  int64_t first = 0, n = 0;
+};
+
 /** One call. */
 struct OpCall {
   const Op& op;
@@ -37,9 +42,10 @@ struct OpCall {
   std::span<at::Tensor> states;
   BlockMemory& memory;
   const RandomKey& key;
-  const BatchTensors& batch;
+  const BatchTensors& batch;  ///< seen from the operation's stream
+  const RoutedRows& routed;   ///< of an expert's tokens
   LossKind loss_kind{};
-  at::Tensor& loss;    ///< of a head's forward
+  at::Tensor& loss;    ///< of the forward of a block that has one
   at::Tensor& logits;  ///< of a head's forward
   Scratch& scratch;
 
@@ -83,30 +89,5 @@ struct OpCall {
 using RunOp = void (*)(const OpCall&);
 /** The function that runs the operation's calls. FERRY_CHECK fails for one that nobody listed. */
 RunOp run_of(const OpDef& def);
-
-namespace ops {
-void run_activation(const OpCall& c);
-void run_add(const OpCall& c);
-void run_attention(const OpCall& c);
-void run_dropout(const OpCall& c);
-void run_dropout_residual(const OpCall& c);
-void run_embedding(const OpCall& c);
-void run_first_rows(const OpCall& c);
-void run_gate(const OpCall& c);
-void run_head_norm(const OpCall& c);
-void run_label_loss(const OpCall& c);
-void run_labelled_rows(const OpCall& c);
-void run_last_rows(const OpCall& c);
-void run_linear(const OpCall& c);
-void run_logits(const OpCall& c);
-void run_norm(const OpCall& c);
-void run_residual_norm(const OpCall& c);
-void run_rms_norm(const OpCall& c);
-void run_rotary(const OpCall& c);
-void run_span_loss(const OpCall& c);
-void run_tanh(const OpCall& c);
-void run_vocabulary_loss(const OpCall& c);
-void run_vocabulary_piece(const OpCall& c);
-}  // namespace ops
 
 }  // namespace ferry

@@ -5,10 +5,20 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "models/core/tensor_table.h"
 
 namespace ferry {
+
+/** A stream of a micro-batch beside the first one. */
+struct HostStream {
+  int64_t n_seqs = 0;  ///< with the dummy tail's
+  /** (tokens) each; of a stream of features empty but for positions. */
+  std::span<const int32_t> input_ids, type_ids, position_ids;
+  std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1)
+  std::span<const float> features;      ///< (tokens, StreamSpec::feature_columns)
+};
 
 /** A micro-batch on its way into a batch region. The caller keeps what the spans show until load()
  * has returned. */
@@ -29,6 +39,8 @@ struct HostBatch {
   /** BatchTensors::cache_places and cache_lengths. */
   std::span<const int32_t> cache_places, cache_lengths;
   std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens
+  std::span<const float> features;      ///< of a first stream that has them in place of ids
+  std::vector<HostStream> others;       ///< the model's other streams; `shape` lists all
   /** Raw bytes by the run's loss: (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 |
    * (n_seqs_real) fp32 | masked_lm, causal_lm (shifted), token_classification: (tokens) int32,
    * -100 = none |
@@ -38,6 +50,13 @@ struct HostBatch {
   /** masked_lm: (label tokens), the tokens that have a label, ascending; maybe none. The head works
    * on these alone; without them on all tokens. */
   std::optional<std::span<const int32_t>> label_rows;
+
+  /** A stream by its index in ModelTable::streams. */
+  HostStream stream(size_t index) const {
+    if (index > 0) return others[index - 1];
+    return {n_seqs, input_ids, type_ids, position_ids, cu_seqlens, features};
+  }
+  int64_t n_real_tokens() const { return cu_seqlens[static_cast<size_t>(n_seqs_real)]; }
 };
 
 }  // namespace ferry

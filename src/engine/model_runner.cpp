@@ -19,16 +19,31 @@ at::Tensor view(void* data, at::IntArrayRef shape, at::ScalarType type, at::Devi
   return at::from_blob(data, shape, at::TensorOptions().dtype(type).device(device));
 }
 
+constexpr size_t kStreams_max = 4;
+using StreamTokens = std::array<int64_t, kStreams_max>;
+
+/** The shape has all streams where a model has several. */
+bool lists(const BatchShape& shape, size_t n_streams) {
+  return shape.streams.size() == (n_streams > 1 ? n_streams : 0);
+}
+
+StreamTokens tokens_of(const BatchShape& shape) {
+  StreamTokens tokens = {shape.tokens};
+  for (size_t s = 0; s < shape.streams.size(); ++s)
+    tokens[s] = shape.streams[s].tokens;
+  return tokens;
+}
+
 }  // namespace
 
-/** Views by the addresses they stand on and the micro-batch's token count. Addresses are fixed for
- * the run (a borrowed tensor's follows from the block and its weights') and token counts are few,
- * so this stops growing once each count has gone through each slot. */
+/** Views by the addresses they stand on and the token counts of the micro-batch's streams.
+ * Addresses are fixed for the run (a borrowed tensor's follows from the block and its weights') and
+ * token counts are few, so this stops growing once each count has gone through each slot. */
 struct ModelRunner::Views {
-  // block, is backward, weights, grads, saved, tokens
-  using Key = std::tuple<int, bool, const void*, const void*, const void*, int64_t>;
+  // block, is backward, weights, grads, saved, tokens of each stream
+  using Key = std::tuple<int, bool, const void*, const void*, const void*, StreamTokens>;
   std::map<Key, BlockMemory> blocks;
-  std::map<std::tuple<int, const void*, int64_t>, at::Tensor> passed;  ///< by value
+  std::map<std::tuple<int, const void*, int64_t>, at::Tensor> passed;  ///< by value and rows
 };
 
 ModelRunner::ModelRunner(const ModelTable& model,
@@ -49,10 +64,14 @@ ModelRunner::ModelRunner(const ModelTable& model,
                shape.scratch_bytes - unwanted_grad_bytes_,
                options.device),
       batches_(static_cast<size_t>(shape.n_micro_max)),
+      n_real_tokens_(batches_.size()),
       graphs_(options.graphs && device.is_cuda() ? std::make_unique<BlockGraphs>() : nullptr),
       views_(std::make_unique<Views>()) {
   FERRY_CHECK(layout_.n_bytes == shape.batch_bytes, "batch of {} bytes, planned {}",
               layout_.n_bytes, shape.batch_bytes);
+  const size_t n_streams = model.streams.size();
+  FERRY_CHECK(n_streams <= kStreams_max && lists(options.largest, n_streams),
+              "{} streams, planned {}", n_streams, options.largest.streams.size());
   for (int b = 0; b < shape.n_blocks(); ++b)
     blocks_.push_back(make_block(model, b, options.loss));
   if (!options.class_weights.empty())
@@ -84,15 +103,31 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
     if (!items.empty()) std::memcpy(at + offset, items.data(), items.size_bytes());
   };
   const BatchShape& largest = options_.largest;
-  FERRY_CHECK(batch.shape.tokens <= largest.tokens && batch.n_seqs <= largest.n_seqs_max &&
-                  batch.shape.max_length <= largest.max_length,
-              "{} tokens in {} sequences of at most {}, planned {} in {} of {}", batch.shape.tokens,
-              batch.n_seqs, batch.shape.max_length, largest.tokens, largest.n_seqs_max,
-              largest.max_length);
-  put(layout_.input_ids, batch.input_ids);
-  put(layout_.type_ids, batch.type_ids);
-  put(layout_.position_ids, batch.position_ids);
-  put(layout_.cu_seqlens, batch.cu_seqlens);
+  FERRY_CHECK(lists(batch.shape, layout_.streams.size()) &&
+                  batch.others.size() + 1 == layout_.streams.size(),
+              "{} streams in a batch of a model with {}", batch.others.size() + 1,
+              layout_.streams.size());
+  for (size_t s = 0; s < layout_.streams.size(); ++s) {
+    const StreamLayout& to = layout_.streams[s];
+    const HostStream from = batch.stream(s);
+    const StreamShape its = batch.shape.stream(static_cast<int>(s)),
+                      most = largest.stream(static_cast<int>(s));
+    FERRY_CHECK(its.tokens <= most.tokens && from.n_seqs <= most.n_seqs_max &&
+                    its.max_length <= most.max_length,
+                "{} tokens in {} sequences of at most {}, planned {} in {} of {}", its.tokens,
+                from.n_seqs, its.max_length, most.tokens, most.n_seqs_max, most.max_length);
+    const int64_t n_features = its.tokens * model_.streams[s].feature_columns;
+    FERRY_CHECK(from.n_seqs >= batch.n_seqs_real &&
+                    std::ssize(from.cu_seqlens) == from.n_seqs + 1 &&
+                    std::ssize(from.features) == n_features,
+                "a stream of {} sequences with {} numbers, not {}", from.n_seqs,
+                from.features.size(), n_features);
+    put(to.input_ids, from.input_ids);
+    put(to.type_ids, from.type_ids);
+    put(to.position_ids, from.position_ids);
+    put(to.cu_seqlens, from.cu_seqlens);
+    put(to.features, from.features);
+  }
   put(layout_.labels, batch.labels);
   if (batch.label_rows) {
     FERRY_CHECK(options_.loss == LossKind::masked_lm &&
@@ -101,6 +136,7 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
     put(layout_.label_rows, *batch.label_rows);
   }
 
+  FERRY_CHECK(!batch.generates || layout_.streams.size() == 1, "a generation of several streams");
   FERRY_CHECK(!batch.generates || batch.n_seqs_real <= options_.generation.n_sequences,
               "{} sequences to go on with, planned {}", batch.n_seqs_real,
               options_.generation.n_sequences);
@@ -113,18 +149,30 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   };
   BatchTensors& b = batches_[m];
   b.shape = batch.shape;
-  b.n_seqs = batch.n_seqs;
+  b.streams.resize(layout_.streams.size() > 1 ? layout_.streams.size() : 0);
+  for (size_t s = 0; s < layout_.streams.size(); ++s) {
+    const StreamLayout& its = layout_.streams[s];
+    const HostStream from = batch.stream(s);
+    const int64_t tokens = batch.shape.stream(static_cast<int>(s)).tokens;
+    StreamTensors stream = {
+        .n_seqs = from.n_seqs,
+        .input_ids = on_device(its.input_ids, {tokens}, at::kInt),
+        .type_ids = on_device(its.type_ids, {tokens}, at::kInt),
+        .position_ids = on_device(its.position_ids, {tokens}, at::kInt),
+        .cu_seqlens = on_device(its.cu_seqlens, {from.n_seqs + 1}, at::kInt),
+        .cu_seqlens_host = {reinterpret_cast<const int32_t*>(at + its.cu_seqlens),
+                            from.cu_seqlens.size()}};
+    if (const int64_t columns = model_.streams[s].feature_columns; columns > 0)
+      stream.features = on_device(its.features, {tokens, columns}, at::kFloat);
+    if (!b.streams.empty()) b.streams[s] = stream;
+    if (s == 0) static_cast<StreamTensors&>(b) = std::move(stream);
+  }
+  n_real_tokens_[m] = batch.n_real_tokens();
   b.n_seqs_real = batch.n_seqs_real;
   cache_places_.assign(batch.cache_places.begin(), batch.cache_places.end());
   cache_lengths_.assign(batch.cache_lengths.begin(), batch.cache_lengths.end());
   b.cache_places = cache_places_;
   b.cache_lengths = cache_lengths_;
-  b.input_ids = on_device(layout_.input_ids, {batch.shape.tokens}, at::kInt);
-  b.type_ids = on_device(layout_.type_ids, {batch.shape.tokens}, at::kInt);
-  b.position_ids = on_device(layout_.position_ids, {batch.shape.tokens}, at::kInt);
-  b.cu_seqlens = on_device(layout_.cu_seqlens, {batch.n_seqs + 1}, at::kInt);
-  b.cu_seqlens_host = {reinterpret_cast<const int32_t*>(at + layout_.cu_seqlens),
-                       batch.cu_seqlens.size()};
   b.label_smoothing = options_.label_smoothing;
   switch (options_.loss) {
     case LossKind::cross_entropy:
@@ -151,16 +199,19 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
                      : at::Tensor();
 }
 
-void ModelRunner::begin_step(
-    int64_t step, bool training, float grad_scale, double n_label_items, double n_end_items) {
+void ModelRunner::begin_step(int64_t step,
+                             bool training,
+                             float grad_scale,
+                             const StepItems& items) {
   const auto weight_of = [](double n_items) {
     return n_items > 0 ? static_cast<float>(1.0 / n_items) : 0.0f;
   };
   step_ = step;
   training_ = training;
   grad_scale_ = grad_scale;
-  loss_weight_ = weight_of(n_label_items);
-  end_loss_weight_ = weight_of(n_end_items);
+  loss_weight_ = weight_of(items.labels);
+  end_loss_weight_ = weight_of(items.ends);
+  n_step_tokens_ = items.tokens;
 }
 
 RandomKey ModelRunner::key(const Action& action) const {
@@ -178,39 +229,41 @@ BatchTensors& ModelRunner::batch(const Action& action, const PassMemory&) {
   b.loss_weight = loss_weight_;
   b.end_loss_weight = end_loss_weight_;
   b.grad_scale = grad_scale_;
+  b.token_share = static_cast<double>(n_real_tokens_[static_cast<size_t>(action.micro)]) /
+                  std::max(n_step_tokens_, 1.0);
   b.class_weights = training_ ? class_weights_ : at::Tensor();
   return b;
 }
 
-const at::Tensor& ModelRunner::passed(int value, const std::byte* at, int64_t tokens) {
-  at::Tensor& t = views_->passed[{value, at, tokens}];
-  if (t.defined()) return t;
+const at::Tensor& ModelRunner::passed(int value, const std::byte* at, const BatchShape& shape) {
   const ModelValue& its = model_.values[static_cast<size_t>(value)];
-  const std::array<int64_t, 2> rows = {tokens, its.columns}, columns = {its.columns, tokens};
+  const int64_t n = rows_of(its.rows, shape);
+  at::Tensor& t = views_->passed[{value, at, n}];
+  if (t.defined()) return t;
+  const std::array<int64_t, 2> rows = {n, its.columns}, columns = {its.columns, n};
   return t = view(const_cast<std::byte*>(at), its.by_column ? columns : rows,
                   scalar_type_of(its.type), options_.device);
 }
 
-void ModelRunner::set_ports(const Action& action, const PassMemory& memory, int64_t tokens) {
+void ModelRunner::set_ports(const Action& action,
+                            const PassMemory& memory,
+                            const BatchShape& shape) {
   const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
   ports_.resize(ports.size());
   for (size_t p = 0; p < ports.size(); ++p)
-    ports_[p] = memory.ports[p] ? passed(ports[p].value, memory.ports[p], tokens) : at::Tensor();
+    ports_[p] = memory.ports[p] ? passed(ports[p].value, memory.ports[p], shape) : at::Tensor();
 }
 
-BlockMemory& ModelRunner::views(const Action& action, const PassMemory& memory, int64_t tokens) {
+BlockMemory& ModelRunner::views(const Action& action,
+                                const PassMemory& memory,
+                                const BatchShape& shape) {
   const BlockTable& table = model_.blocks[static_cast<size_t>(action.block)];
-  // Saved tensors have room for the run's most and longest sequences; blocks use the rows they
-  // need.
-  const BatchShape saved_shape = {.tokens = tokens,
-                                  .n_seqs_max = options_.largest.n_seqs_max,
-                                  .max_length = options_.largest.max_length};
   const bool is_backward = action.verb == Verb::backward;
   // A piece of a tied head may have no weights of its own.
   const std::byte* weights =
       memory.weights || memory.borrowed.empty() ? memory.weights : memory.borrowed.front();
   auto [found, is_new] = views_->blocks.try_emplace(
-      {action.block, is_backward, weights, memory.grads, memory.saved, saved_shape.tokens});
+      {action.block, is_backward, weights, memory.grads, memory.saved, tokens_of(shape)});
   BlockMemory& out = found->second;
   if (!is_new) return out;
   const at::ScalarType compute = scalar_type_of(shape_.compute);
@@ -237,6 +290,12 @@ BlockMemory& ModelRunner::views(const Action& action, const PassMemory& memory, 
     out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
     add_grad(p, shape_.borrowed_in_grads(action.block, static_cast<int>(i)));
   }
+  // Saved tensors have room for the run's most and longest sequences; blocks use the rows they
+  // need.
+  BatchShape saved_shape = options_.largest;
+  saved_shape.tokens = shape.tokens;
+  for (size_t s = 0; s < shape.streams.size(); ++s)
+    saved_shape.streams[s].tokens = shape.streams[s].tokens;
   int64_t kept = 0, recomputed = 0;
   for (const SavedSpec& s : table.saved(saved_shape)) {
     const bool apart = s.recomputed && memory.saved_recomputed;
@@ -264,16 +323,17 @@ void ModelRunner::forward(const Action& action, const PassMemory& memory) {
   if (generates_ && model_.blocks[static_cast<size_t>(action.block)].kind == BlockKind::head)
     return generate(action, memory);
   BatchTensors& b = batch(action, memory);
-  BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
+  BlockMemory& views_of_block = views(action, memory, b.shape);
   scratch_.reset();
-  set_ports(action, memory, b.shape.tokens);
+  set_ports(action, memory, b.shape);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
     return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, ports_);
   at::Tensor loss, logits;
   if (memory.loss) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
     const int64_t rows = has_token_logits(model_.head) ? b.shape.tokens : b.n_seqs;
-    if (model_.n_labels > 0)
+    const bool is_last = action.block == shape_.n_blocks() - 1;
+    if (model_.n_labels > 0 && is_last)
       logits =
           view(memory.batch + layout_.logits, {rows, model_.n_labels}, at::kFloat, options_.device);
   }
@@ -289,10 +349,10 @@ void ModelRunner::generate(const Action& action, const PassMemory& memory) {
   BatchTensors last = all;
   last.shape.tokens = n;
   last.labels = all.labels.narrow(0, 0, n);
-  BlockMemory& views_of_block = views(action, memory, n);
+  BlockMemory& views_of_block = views(action, memory, last.shape);
   scratch_.reset();
   std::byte* start = memory_.at(memory_.layout().generation);
-  set_ports(action, memory, n);
+  set_ports(action, memory, last.shape);
   // The pieces of a vocabulary read what comes before them, which has made these rows alone.
   if (!model_.blocks[static_cast<size_t>(action.block)].piece) {
     const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
@@ -300,7 +360,7 @@ void ModelRunner::generate(const Action& action, const PassMemory& memory) {
                         scalar_type_of(shape_.compute), options_.device);
     at::Tensor which = scratch_.take({n}, at::kInt);
     at::sub_out(which, all.cu_seqlens.narrow(0, 1, n), 1);
-    ops::gather_rows(passed(ports[0].value, memory.ports[0], all.shape.tokens), which, x);
+    ops::gather_rows(passed(ports[0].value, memory.ports[0], all.shape), which, x);
     ports_[0] = x;  // a head reads one value, which is its first port
   }
   at::Tensor loss;
@@ -315,9 +375,9 @@ void ModelRunner::backward(const Action& action, const PassMemory& memory) {
   c10::InferenceMode no_autograd;
   const ComputeStream stream(device_.compute_stream(), device_.index());
   BatchTensors& b = batch(action, memory);
-  BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
+  BlockMemory& views_of_block = views(action, memory, b.shape);
   scratch_.reset();
-  set_ports(action, memory, b.shape.tokens);
+  set_ports(action, memory, b.shape);
   run_block(action, b, memory, {.is_backward = true, .memory = &views_of_block},
             [&](const RandomKey& random) {
               blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block,

@@ -33,6 +33,13 @@ struct RunnerOptions {
   GenerationShape generation;  ///< batches that generate have room for this
 };
 
+/** The items of a step, of all its micro-batches: losses are means over them. */
+struct StepItems {
+  double labels = 0;
+  double ends = 0;    ///< with question answering, of which the ends are half of the loss
+  double tokens = 0;  ///< of the first stream, without the dummy tails
+};
+
 class ModelRunner final : public ComputeWork {
  public:
   ModelRunner(const ModelTable& model,
@@ -44,10 +51,8 @@ class ModelRunner final : public ComputeWork {
 
   /** Copies a micro-batch into its host region, before the executor begins with it. */
   void load(int micro, const HostBatch& batch);
-  /** Set before each step: the step's index keys its random numbers; the loss is the mean over
-   * n_label_items, with question answering half of it over n_end_items. */
-  void begin_step(
-      int64_t step, bool training, float grad_scale, double n_label_items, double n_end_items);
+  /** Set before each step, whose index keys its random numbers. */
+  void begin_step(int64_t step, bool training, float grad_scale, const StepItems& items);
   /** (n_seqs_real, n_labels) fp32 of the last evaluation, (tokens before the tail, n_labels) where
    * logits are the tokens', (n_seqs_real, vocabulary) of a batch that generates. */
   std::vector<float> logits();
@@ -65,16 +70,16 @@ class ModelRunner final : public ComputeWork {
  private:
   friend struct RunnerProbe;  ///< of tests (tests/engine)
   struct Views;
-  BlockMemory& views(const Action& action, const PassMemory& memory, int64_t tokens);
+  BlockMemory& views(const Action& action, const PassMemory& memory, const BatchShape& shape);
   /** Cuts the region of keys and values into the blocks' parts. */
   void cut_cache();
   /** Runs the head on the last token of each sequence alone. */
   void generate(const Action& action, const PassMemory& memory);
   BatchTensors& batch(const Action& action, const PassMemory& memory);
-  /** A value of a micro-batch with so many tokens. */
-  const at::Tensor& passed(int value, const std::byte* at, int64_t tokens);
+  /** A value of a micro-batch of this shape. */
+  const at::Tensor& passed(int value, const std::byte* at, const BatchShape& shape);
   /** Fills ports_ for a block's pass; undefined where the pass does not use a port. */
-  void set_ports(const Action& action, const PassMemory& memory, int64_t tokens);
+  void set_ports(const Action& action, const PassMemory& memory, const BatchShape& shape);
   RandomKey key(const Action& action) const;
   void run_block(const Action& action,
                  const BatchTensors& batch,
@@ -93,12 +98,14 @@ class ModelRunner final : public ComputeWork {
   std::vector<std::unique_ptr<Block>> blocks_;
   int64_t unwanted_grad_bytes_;  // at the start of the scratch region
   Scratch scratch_;
-  std::vector<BatchTensors> batches_;  ///< by micro-batch; tensors on the compute device
+  std::vector<BatchTensors> batches_;   ///< by micro-batch; tensors on the compute device
+  std::vector<int64_t> n_real_tokens_;  ///< by micro-batch
   std::unique_ptr<BlockGraphs> graphs_;
   int64_t step_ = 0;
   bool training_ = false;
   float grad_scale_ = 1;
   float loss_weight_ = 1, end_loss_weight_ = 1;
+  double n_step_tokens_ = 0;
   at::Tensor class_weights_;                                  ///< on the device; undefined without
   std::function<void(RandomKey&, const Action&)> key_fault_;  ///< planted by RunnerProbe
   std::vector<KvCache> caches_;                               ///< by block

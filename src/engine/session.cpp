@@ -67,15 +67,15 @@ int64_t Session::library_peak_bytes() const {
 void Session::load(std::span<const HostBatch> micro_batches, bool commits) {
   put_on_drive();
   if (commits && std::exchange(is_uncommitted_, false)) commit_states();
-  double n_label_items = 0, n_end_items = 0;
+  StepItems items;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
     const HostBatch& batch = micro_batches[m];
-    n_label_items += batch.label_weight.value_or(static_cast<double>(batch.n_label_items));
-    n_end_items += static_cast<double>(batch.n_end_items);
+    items.labels += batch.label_weight.value_or(static_cast<double>(batch.n_label_items));
+    items.ends += static_cast<double>(batch.n_end_items);
+    items.tokens += static_cast<double>(batch.n_real_tokens());
   }
-  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items,
-                      n_end_items);
+  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), items);
 }
 
 StepReport Session::step(std::span<const HostBatch> micro_batches) {
@@ -140,8 +140,10 @@ void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   put_on_drive();
   runner_->load(0, batch);
-  runner_->begin_step(n_steps_, /*training=*/false, 1.0f, static_cast<double>(batch.n_label_items),
-                      static_cast<double>(batch.n_end_items));
+  runner_->begin_step(n_steps_, /*training=*/false, 1.0f,
+                      {.labels = static_cast<double>(batch.n_label_items),
+                       .ends = static_cast<double>(batch.n_end_items),
+                       .tokens = static_cast<double>(batch.n_real_tokens())});
   const double loss = executor_->evaluate(*runner_);
   if (logits) *logits = runner_->logits();
   return loss;

@@ -21,9 +21,20 @@ void link_blocks(StepShape& shape, const ModelTable& model, const BatchShape& la
   for (const ModelValue& value : model.values)
     shape.values.push_back({.name = value.name, .n_bytes = value.n_bytes(largest)});
   shape.backwards = model.backwards;
-  for (size_t b = 0; b < shape.blocks.size(); ++b)
+  for (size_t b = 0; b < shape.blocks.size(); ++b) {
     shape.blocks[b].ports = model.blocks[b].ports;
-  shape.blocks.back().has_loss = true;
+    shape.blocks[b].has_loss = model.blocks[b].has_loss;
+  }
+}
+
+/** The most values that a block's forward and backward both read; 1 at least. */
+int most_read_again(const StepShape& shape) {
+  int most = 1;
+  for (const BlockShape& block : shape.blocks)
+    most = std::max(most, static_cast<int>(std::ranges::count_if(block.ports, [](const Port& its) {
+                      return its.forward == PortUse::reads && its.backward == PortUse::reads;
+                    })));
+  return most;
 }
 
 }  // namespace
@@ -83,9 +94,9 @@ StepShape make_step_shape(const ModelTable& model,
 void choose(StepShape& shape, const ModelTable& model, const Choice& choice) {
   shape.order = choice.order;
   shape.layer_inputs_on_host = choice.layer_inputs == Place::host;
-  // One is read, one is written, and one is on its way; in vertical order the next block's forwards
-  // find all of them where the last block's wrote them.
-  shape.n_layer_input_slots = shape.n_live() + 2;
+  // Those that a block reads, one is written, and one is on its way; in vertical order the next
+  // block's forwards find all of them where the last block's wrote them.
+  shape.n_layer_input_slots = shape.n_live() + 1 + most_read_again(shape);
   for (size_t b = 0; b < shape.blocks.size(); ++b) {
     BlockShape& block = shape.blocks[b];
     block.place = choice.place;

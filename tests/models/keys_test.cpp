@@ -46,7 +46,8 @@ std::string description_of(const ModelTable& model) {
                           static_cast<int>(param.init), param.normal.factor, param.normal.zero_row);
     const BlockProgram& program = block.compiled->program;
     for (const Value& value : program.values)
-      text += fmt::format(" {} {} {}\n", value.name, static_cast<int>(value.rows), value.columns);
+      text +=
+          fmt::format(" {} {} {}\n", value.name, static_cast<int>(value.rows.kind), value.columns);
     for (const Op& op : program.ops)
       text += fmt::format(" {} ({}) ({}) ({}) {}\n", op.def->name, fmt::join(op.in, " "),
                           fmt::join(op.out, " "), fmt::join(op.params, " "), text_of(op));

@@ -123,12 +123,13 @@ ModelRunner::ModelRunner(ModelTable table,
     passed_.push_back(region(value.n_bytes(shape)));
 }
 
-std::vector<at::Tensor> ModelRunner::ports_of(size_t b, int64_t tokens, bool is_backward) {
+std::vector<at::Tensor> ModelRunner::ports_of(size_t b, const BatchShape& shape, bool is_backward) {
   std::vector<at::Tensor> tensors;
   for (const Port& port : table_.blocks[b].ports) {
     if (tensors.emplace_back(); port.of(is_backward) == PortUse::none) continue;
     const ModelValue& its = table_.values[static_cast<size_t>(port.value)];
-    const std::array<int64_t, 2> rows = {tokens, its.columns}, columns = {its.columns, tokens};
+    const int64_t n = rows_of(its.rows, shape);
+    const std::array<int64_t, 2> rows = {n, its.columns}, columns = {its.columns, n};
     tensors.back() = passed_[static_cast<size_t>(port.value)]->at(0, its.by_column ? columns : rows,
                                                                   scalar_type_of(its.type));
   }
@@ -172,22 +173,23 @@ void ModelRunner::poison() {
 }
 
 float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::Tensor logits) {
-  const int64_t T = batch.shape.tokens;
-  at::Tensor loss = at::zeros({}, at::device(device_));
+  double sum = 0;
   for (size_t b = 0; b < blocks_.size(); b++) {
     RunBlock& run = blocks_[b];
     RandomKey mine = key;
     mine.block = table_.blocks[b].random_block;
     Scratch scratch(forward_scratch_->data(), forward_bytes_[b], device_);
     run.memory.scratch = &scratch;
-    run.code->forward(mine, batch, run.memory, ports_of(b, T, false), loss, logits);
+    const bool has_loss = table_.blocks[b].has_loss;
+    at::Tensor loss = has_loss ? at::zeros({}, at::device(device_)) : at::Tensor();
+    run.code->forward(mine, batch, run.memory, ports_of(b, batch.shape, false), loss, logits);
     run.forward_peak = scratch.peak_bytes();
+    if (has_loss) sum += loss.item<double>();
   }
-  return loss.item<float>();
+  return static_cast<float>(sum);
 }
 
 void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
-  const int64_t T = batch.shape.tokens;
   for (const int block : table_.backwards) {
     const auto b = static_cast<size_t>(block);
     RunBlock& run = blocks_[b];
@@ -195,7 +197,7 @@ void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
     mine.block = table_.blocks[b].random_block;
     Scratch scratch(backward_scratch_->data(), backward_bytes_[b], device_);
     run.memory.scratch = &scratch;
-    run.code->backward(mine, batch, run.memory, ports_of(b, T, true));
+    run.code->backward(mine, batch, run.memory, ports_of(b, batch.shape, true));
     run.backward_peak = scratch.peak_bytes();
   }
 }

@@ -81,8 +81,8 @@ class ModelRunner {
     int64_t forward_peak = 0, backward_peak = 0;
   };
   std::map<std::string, at::Tensor> by_hf_name(bool grads);
-  /** The values at the block's ports, of so many tokens; undefined where the pass has no use. */
-  std::vector<at::Tensor> ports_of(size_t b, int64_t tokens, bool is_backward);
+  /** The values at the block's ports; undefined where the pass has no use. */
+  std::vector<at::Tensor> ports_of(size_t b, const BatchShape& shape, bool is_backward);
 
   ModelTable table_;
   at::Device device_;

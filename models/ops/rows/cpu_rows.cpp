@@ -36,15 +36,19 @@ void gather_rows(const GatherRows& its, const Launch&) {
   });
 }
 
-void scatter_rows(const ScatterRows& its, const Launch&) {
-  const auto [type, T, W] = its.extent;
+void put_rows(const PutRows& its, const Launch&) {
+  const auto [type, n, W] = its.extent;
   const int64_t row_bytes = W * static_cast<int64_t>(size_of(type));
-  set_zero(type, T, W, its.dx);
-  for (int64_t i = 0; i < its.n; i++) {
-    memcpy(static_cast<std::byte*>(its.dx) + its.rows[i] * row_bytes,
-           static_cast<const std::byte*>(its.d_out) + i * row_bytes,
-           static_cast<size_t>(row_bytes));
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(static_cast<std::byte*>(its.x) + its.rows[i] * row_bytes,
+           static_cast<const std::byte*>(its.from) + i * row_bytes, static_cast<size_t>(row_bytes));
   }
+}
+
+void scatter_rows(const ScatterRows& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
+  set_zero(type, T, W, its.dx);
+  put_rows({{type, its.n, W}, its.d_out, its.rows, its.dx}, on);
 }
 
 }  // namespace
@@ -52,4 +56,5 @@ void scatter_rows(const ScatterRows& its, const Launch&) {
 
 const ferry::ops::RowsKernels ferry::ops::kCpuRows = {.column_sum = cpu::column_sum,
                                                       .gather_rows = cpu::gather_rows,
-                                                      .scatter_rows = cpu::scatter_rows};
+                                                      .scatter_rows = cpu::scatter_rows,
+                                                      .put_rows = cpu::put_rows};

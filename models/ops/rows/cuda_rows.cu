@@ -59,10 +59,14 @@ void gather_rows(const GatherRows& its, const Launch& on) {
   launch_copy<true>(its.extent, its.extent.T, its.x, its.rows, its.out, on);
 }
 
+void put_rows(const PutRows& its, const Launch& on) {
+  launch_copy<false>(its.extent, its.extent.T, its.from, its.rows, its.x, on);
+}
+
 void scatter_rows(const ScatterRows& its, const Launch& on) {
   const auto [type, T, W] = its.extent;
   zero(on, its.dx, T * W * static_cast<int64_t>(size_of(type)));
-  launch_copy<false>(its.extent, its.n, its.d_out, its.rows, its.dx, on);
+  put_rows({{type, its.n, W}, its.d_out, its.rows, its.dx}, on);
 }
 
 }  // namespace
@@ -70,4 +74,5 @@ void scatter_rows(const ScatterRows& its, const Launch& on) {
 
 const ferry::ops::RowsKernels ferry::ops::kCudaRows = {.column_sum = cuda::column_sum,
                                                        .gather_rows = cuda::gather_rows,
-                                                       .scatter_rows = cuda::scatter_rows};
+                                                       .scatter_rows = cuda::scatter_rows,
+                                                       .put_rows = cuda::put_rows};

@@ -27,4 +27,10 @@ void scatter_rows(const at::Tensor& d_out, const at::Tensor& rows, at::Tensor& d
   kernels_for(dx).scatter_rows(its, launch_on(dx));
 }
 
+void put_rows(const at::Tensor& from, const at::Tensor& rows, at::Tensor& x) {
+  const PutRows its = {
+      .extent = extent_of(from), .from = data_of(from), .rows = ints_of(rows), .x = data_of(x)};
+  kernels_for(x).put_rows(its, launch_on(x));
+}
+
 }  // namespace ferry::ops

@@ -29,10 +29,19 @@ struct ScatterRows {
   void* dx = nullptr;             // (T, W)
 };
 
+/** x[rows[i]] = from[i], and no other row changes; no row comes twice. */
+struct PutRows {
+  Extent extent;                  // (n, W)
+  const void* from = nullptr;     // (n, W)
+  const int32_t* rows = nullptr;  // (n)
+  void* x = nullptr;              // (T, W)
+};
+
 struct RowsKernels {
   Kernel<ColumnSum> column_sum;
   Kernel<GatherRows> gather_rows;
   Kernel<ScatterRows> scatter_rows;
+  Kernel<PutRows> put_rows;
 };
 extern const RowsKernels kCpuRows, kCudaRows;
 
@@ -40,5 +49,6 @@ extern const RowsKernels kCpuRows, kCudaRows;
 void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch);
 void gather_rows(const at::Tensor& x, const at::Tensor& rows, at::Tensor& out);
 void scatter_rows(const at::Tensor& d_out, const at::Tensor& rows, at::Tensor& dx);
+void put_rows(const at::Tensor& from, const at::Tensor& rows, at::Tensor& x);
 
 }  // namespace ferry::ops

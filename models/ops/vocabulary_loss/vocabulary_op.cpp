@@ -15,7 +15,7 @@ ValueId rows_of_head(const OpCase& c) {
 /** Bytes of the labels of the rows that have one. */
 int64_t label_bytes(const OpCase& c) {
   const ValueId t = rows_of_head(c);
-  if (c.program.value(t).rows != Rows::labelled) return 0;
+  if (c.program.value(t).rows.kind != RowKind::labelled) return 0;
   return stacked_bytes(c.rows(t) * static_cast<int64_t>(sizeof(int32_t)));
 }
 
