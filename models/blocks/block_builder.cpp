@@ -522,6 +522,29 @@ ValueId BlockBuilder::table(const std::string& name, ParamId table) {
   return y;
 }
 
+ValueId BlockBuilder::cross_attention(const std::string& name,
+                                      ValueId q,
+                                      ValueId kv,
+                                      ValueId bias,
+                                      ops::CrossAttentionAttributes with) {
+  const Rows &of_q = program_.value(q).rows, &of_kv = program_.value(kv).rows;
+  with.kv_stream = of_kv.stream;
+  const ops::DistanceBuckets& buckets = with.buckets;
+  const int64_t least_buckets = buckets.both_ways ? 4 : 2;
+  const bool has_bias = bias != kNone && columns_of(bias) == with.n_heads &&
+                        program_.value(bias).rows == Rows::constant(buckets.n) &&
+                        program_.value(bias).type == DType::f32 && buckets.n >= least_buckets;
+  FERRY_CHECK(of_q == Rows{.stream = of_q.stream} && of_kv == Rows{.stream = of_kv.stream} &&
+                  columns_of(kv) == 2 * columns_of(q) && columns_of(q) % with.n_heads == 0 &&
+                  (bias == kNone ? buckets.n == 0 : has_bias),
+              "'{}' is no attention of {} heads", name, with.n_heads);
+  const ValueId y = like(name, q);
+  op(ops::kCrossAttention,
+     ops::CrossAttentionValues<ValueId>{.q = q, .kv = kv, .bias = bias, .context = y})
+      .attributes = with;
+  return y;
+}
+
 BlockBuilder::Routes BlockBuilder::route(ValueId logits, const ops::RouteAttributes& with) {
   Rows rows = program_.value(logits).rows;
   rows.factor = with.k;

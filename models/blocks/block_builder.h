@@ -20,6 +20,7 @@
 #include "models/core/tensor_table.h"
 #include "models/ops/activation/activation_kind.h"
 #include "models/ops/attention/attention_op.h"
+#include "models/ops/cross_attention/cross_attention_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/route/route_op.h"
@@ -162,6 +163,13 @@ class BlockBuilder {
                     float dropout,
                     int random,
                     const ops::ScoreRule& scores = {});
+  /** The context of q over the keys and values of kv, which may be another stream's. `bias`: of the
+   * buckets of distances, or kNone. */
+  ValueId cross_attention(const std::string& name,
+                          ValueId q,
+                          ValueId kv,
+                          ValueId bias,
+                          ops::CrossAttentionAttributes with);
   /** The routes of the tokens to experts, which are blocks of their own. */
   struct Routes {
     int routes = kNone, offsets = kNone, weights = kNone;  ///< values of the model

@@ -5,6 +5,7 @@
 #include "models/ops/activation/activation_op.h"
 #include "models/ops/add/add_op.h"
 #include "models/ops/attention/attention_op.h"
+#include "models/ops/cross_attention/cross_attention_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/features/features_op.h"
@@ -31,6 +32,7 @@ void run_activation(const OpCall& c);
 void run_add(const OpCall& c);
 void run_add_routed(const OpCall& c);
 void run_attention(const OpCall& c);
+void run_cross_attention(const OpCall& c);
 void run_dropout(const OpCall& c);
 void run_dropout_residual(const OpCall& c);
 void run_embedding(const OpCall& c);
@@ -63,6 +65,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kAdd, ops::run_add},
     {&ops::kAddRouted, ops::run_add_routed},
     {&ops::kAttention, ops::run_attention},
+    {&ops::kCrossAttention, ops::run_cross_attention},
     {&ops::kDropout, ops::run_dropout},
     {&ops::kDropoutResidual, ops::run_dropout_residual},
     {&ops::kEmbedding, ops::run_embedding},
