@@ -501,6 +501,19 @@ INSTANTIATE_TEST_SUITE_P(Builds,
                          ::testing::Values(std::tuple(DecoderFamily::llama, DType::bf16),
                                            std::tuple(DecoderFamily::gpt2, DType::f32)));
 
+class SameBitsOfMade : public ::testing::TestWithParam<Made> {};
+TEST_P(SameBitsOfMade, Fp32) {
+  expect_same_bits(made(GetParam(), DType::f32), false);
+}
+TEST_P(SameBitsOfMade, Bf16) {
+  expect_same_bits(made(GetParam(), DType::bf16), false, Placements::three);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Made,
+    SameBitsOfMade,
+    ::testing::Values(Made::encoder_decoder, Made::encoder_decoder_of_features, Made::experts),
+    [](const auto& param) { return std::string(kMadeNames[static_cast<size_t>(param.param)]); });
+
 class SameBitsOfFamilies : public ::testing::TestWithParam<std::string> {};
 TEST_P(SameBitsOfFamilies, Bf16) {
   expect_same_bits(small_of_family(GetParam(), DType::bf16), false, Placements::three);
@@ -688,6 +701,14 @@ TEST_P(SameBitsOnGpu, EachFamily) {
     SCOPED_TRACE(family.model_type);
     expect_same_bits(small_of_family(family.model_type, DType::bf16, attention()), false,
                      Placements::three, DeviceKind::cuda);
+  }
+}
+TEST_P(SameBitsOnGpu, MadeModels) {
+  for (const Made which :
+       {Made::encoder_decoder, Made::encoder_decoder_of_features, Made::experts}) {
+    SCOPED_TRACE(kMadeNames[static_cast<size_t>(which)]);
+    expect_same_bits(made(which, GetParam(), attention()), GetParam() == DType::f16,
+                     Placements::all, DeviceKind::cuda);
   }
 }
 /** Else the rows without graphs would compare a thing with itself. */

@@ -32,6 +32,8 @@ struct ToyBatch {
   std::vector<int32_t> ids, types, positions, cu = {0};
   std::vector<int32_t> int_labels, label_rows;
   std::vector<float> float_labels;
+  std::vector<ToyBatch> others;  ///< streams of a model that has several
+  std::vector<float> features;
   HostBatch view;
 
   void append(int64_t length, std::mt19937_64& random, int64_t vocab) {
@@ -44,6 +46,25 @@ struct ToyBatch {
   }
 };
 
+int64_t size_of_tail(int64_t n_tokens) {
+  return round_up(n_tokens, 16) - n_tokens;
+}
+
+/** A stream that the labels do not belong to. */
+ToyBatch make_stream(const ToyModel& model, const StreamSpec& spec, std::mt19937_64& random) {
+  ToyBatch stream;
+  const auto most = static_cast<uint64_t>(model.max_length);
+  for (int64_t s = 0; s < model.micro_batch_size; ++s)
+    stream.append(1 + static_cast<int64_t>(random() % most), random, model.table.vocab_size);
+  std::mt19937_64 zero(0);
+  if (const int64_t tail = size_of_tail(static_cast<int64_t>(stream.ids.size())); tail > 0)
+    stream.append(tail, zero, 1);
+  stream.features.resize(stream.ids.size() * static_cast<size_t>(spec.feature_columns));
+  for (float& x : stream.features)
+    x = static_cast<float>(random() % 200) / 100.0f - 1.0f;
+  return stream;
+}
+
 ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
   std::mt19937_64 random(seed);
   ToyBatch batch;
@@ -53,7 +74,7 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
   const auto n_real_tokens = static_cast<int64_t>(batch.ids.size());
   const int64_t n_real = model.micro_batch_size;
   int64_t n_seqs = n_real;
-  if (int64_t tail = round_up(n_real_tokens, 16) - n_real_tokens; tail > 0) {
+  if (int64_t tail = size_of_tail(n_real_tokens); tail > 0) {
     std::mt19937_64 zero(0);
     batch.append(tail, zero, 1);
     ++n_seqs;
@@ -135,6 +156,16 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
                               ? std::as_bytes(std::span(batch.int_labels))
                               : std::as_bytes(std::span(batch.float_labels))};
   if (model.loss == LossKind::masked_lm) batch.view.label_rows = batch.label_rows;
+  if (model.table.streams.size() == 1) return batch;
+  batch.view.shape.streams = {batch.view.shape.stream(0)};
+  batch.others.reserve(model.table.streams.size());  // the view shows what lies there
+  for (size_t s = 1; s < model.table.streams.size(); ++s) {
+    const ToyBatch& its =
+        batch.others.emplace_back(make_stream(model, model.table.streams[s], random));
+    const auto n = static_cast<int64_t>(its.cu.size()) - 1;
+    batch.view.shape.streams.push_back({static_cast<int64_t>(its.ids.size()), n, model.max_length});
+    batch.view.others.push_back({n, its.ids, its.types, its.positions, its.cu, its.features});
+  }
   return batch;
 }
 
@@ -157,6 +188,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   BatchShape largest{.tokens = round_up(model.micro_batch_size * model.max_length, 16),
                      .n_seqs_max = model.micro_batch_size + 1,
                      .max_length = model.max_length};
+  if (const size_t n = model.table.streams.size(); n > 1)
+    largest.streams.assign(n, largest.stream(0));
   PlanRequest request;
   request.has_gpu = placement.device == DeviceKind::cuda;
   request.n_weight_slots = placement.n_weight_slots;
@@ -380,6 +413,15 @@ ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBa
   model.name = fmt::format("small {} {}", model_type, name_of(compute));
   model.table = make_table(reader, options);
   model.loss = is_decoder ? LossKind::causal_lm : LossKind::masked_lm;
+  model.loss_scaling = compute == DType::f16;
+  return model;
+}
+
+ToyModel made(Made which, DType compute, AttentionBackend attention) {
+  ToyModel model;
+  model.name = fmt::format("{} {}", kMadeNames[static_cast<size_t>(which)], name_of(compute));
+  model.table = made_model(which, compute, attention);
+  model.loss = LossKind::causal_lm;
   model.loss_scaling = compute == DType::f16;
   return model;
 }

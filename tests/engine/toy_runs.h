@@ -10,6 +10,7 @@
 
 #include "models/decoder/decoder_table.h"
 #include "src/engine/session.h"
+#include "tests/models/made_models.h"
 
 namespace ferry {
 struct RandomKey;
@@ -92,6 +93,8 @@ ToyModel many_words(DecoderFamily family, DType compute, bool is_cut);
 ToyModel small_of_family(std::string_view model_type,
                          DType compute,
                          AttentionBackend attention = AttentionBackend::cpu_math);
+/** A model of made_models.h. */
+ToyModel made(Made which, DType compute, AttentionBackend attention = AttentionBackend::cpu_math);
 /** Six layers of BERT-Large's width, a small vocabulary. */
 ToyModel six_layers(DType compute, AttentionBackend attention);
 /** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */

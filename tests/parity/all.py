@@ -1,12 +1,12 @@
 """All comparisons with transformers in one process, which loads it once.
 
-    all.py PARITY_DUMP TRAIN_DUMP FERRY FERRY_TRAINER
+    all.py PARITY_DUMP TRAIN_DUMP MADE_DUMP FERRY FERRY_TRAINER
 
 Exits 1 when one failed, 77 when a package is missing."""
 import sys
 import traceback
 
-import compare, compare_exported, compare_steps, compare_tasks, drawn, families, generate, shakespeare
+import compare, compare_exported, compare_steps, compare_tasks, drawn, families, generate, made, shakespeare
 
 
 def outcome(main, arguments):
@@ -23,11 +23,12 @@ def outcome(main, arguments):
 
 
 def main():
-    parity_dump, train_dump, ferry, trainer = sys.argv[1:]
+    parity_dump, train_dump, made_dump, ferry, trainer = sys.argv[1:]
     codes = {}
     for name, module, programs in (("with transformers", compare, [parity_dump]),
                                    ("ten steps like transformers", compare_steps, [train_dump]),
                                    ("families like transformers", families, [parity_dump, train_dump]),
+                                   ("made models like transformers", made, [made_dump]),
                                    ("drawn like transformers", drawn, [ferry]),
                                    ("a text learned like transformers", shakespeare, ["small", ferry]),
                                    ("generation like transformers", generate, [ferry]),
