@@ -280,9 +280,12 @@ class ProgramMaker {
           summed.insert(of);
         }
         if (summed != trained) complain(" leaves a block out");
-        int m = 0;
-        for (const Bytes& bytes : all(a.reads, Role::loss, 8 * n_micro_))
-          check(bytes, {What::loss, 0, m++, step_});
+        const int n_losses = shape_.n_losses();
+        int part = 0;
+        for (const Bytes& bytes : all(a.reads, Role::loss, 8 * n_micro_ * n_losses)) {
+          check(bytes, {What::loss, part % n_losses, part / n_losses, step_});
+          ++part;
+        }
         break;
       }
       case Verb::update:
@@ -390,7 +393,8 @@ class ProgramMaker {
       if (a.verb == Verb::recompute && is_apart) return;
       write_all(a, Role::saved, block(b).saved_bytes - apart, kept);
       write_values(a);
-      if (b == shape_.n_blocks() - 1) write_all(a, Role::loss, 8, {What::loss, 0, m, step_});
+      if (block(b).has_loss)
+        write_all(a, Role::loss, 8, {What::loss, shape_.loss_index(b), m, step_});
       return;
     }
     check_all(a, Role::saved_recomputed, apart, recomputed);

@@ -267,6 +267,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
     b.activations = static_cast<Activations>(activations == 4 ? up_to(4) : activations);
     if (up_to(10) == 0) b.saved_bytes = b.saved_recomputed_bytes = 0;
     b.updates_late = up_to(3) == 0;
+    b.has_loss |= up_to(8) == 0;
   }
   // What is shared stays in memory; its uses may be in two.
   const auto draw_in_memory = [&](BlockShape& b) {

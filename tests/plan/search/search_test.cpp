@@ -41,6 +41,15 @@ TEST(Simulation, ComparesPlansWithOutputsOfBlocksOnTheHostByTheirTimes) {
   EXPECT_GE(n_fit, 1);
 }
 
+TEST(Search, PlacesABlockWithItsOnlyBorrower) {
+  StepShape shape;
+  shape.blocks.resize(4);
+  shape.blocks[3].borrowed = {{.block = 0, .tensor = 0}, {.block = 0, .tensor = 1}};
+  EXPECT_EQ(groups_of(shape), (std::vector<std::vector<int>>{{0, 3}, {1}, {2}}));
+  shape.blocks[2].borrowed = {{.block = 0, .tensor = 0}};
+  EXPECT_EQ(groups_of(shape), (std::vector<std::vector<int>>{{0}, {1}, {2}, {3}}));
+}
+
 // However much memory there is: their grids end at 65535 texts and 4,194,240 tokens.
 TEST(Search, TakesNoMoreAtOnceThanKernelsDo) {
   const ModelTable model = bert(128, 2);
