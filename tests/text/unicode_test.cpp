@@ -57,6 +57,15 @@ TEST(CharTable, KnowsWhatHuggingFaceKnows) {
     EXPECT_EQ(table.flags(c), flags) << std::hex << static_cast<uint32_t>(c);
 }
 
+// The patterns of `tokenizers` go by an older Unicode, in which the first of them is no number.
+TEST(Digits, AreThoseOfTheYoungestUnicode) {
+  for (const char32_t c : {U'\U00011DE0', U'\U00011DE9', U'7', U'\u00BD', U'\u2167'})
+    EXPECT_TRUE(is_digit(c)) << static_cast<uint32_t>(c);
+  for (const char32_t c : {U'\U00011DDF', U'\U00011DEA', U'a', U'/', U':', U'\u00BF'})
+    EXPECT_FALSE(is_digit(c)) << static_cast<uint32_t>(c);
+  EXPECT_EQ(CategoryTable::get().of(U'\U00011DE0'), Category::Cn);
+}
+
 TEST(Decomposition, OfHangulIsArithmetic) {
   const auto points = [](char32_t c) {
     const Mapping mapping = decomposition(c);

@@ -40,8 +40,7 @@ int CharacterSplit::kind_of(char32_t c) const {
     case Match::digits:
       break;
   }
-  const Category category = CategoryTable::get().of(c);
-  return category == Category::Nd || category == Category::Nl || category == Category::No ? 1 : 0;
+  return is_digit(c) ? 1 : 0;
 }
 
 void CharacterSplit::split(Pieces& pieces, size_t enough) const {

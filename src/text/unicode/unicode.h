@@ -165,6 +165,10 @@ int combining_class(char32_t c);
 /** A letter, mark, digit, connector or joiner: what `single_word` takes for a part of a word. */
 bool is_word_character(char32_t c);
 
+/** A number as the pre-tokenizer Digits knows them: by a younger Unicode than the patterns' \p{N}.
+ */
+bool is_digit(char32_t c);
+
 /** A combining mark as the normalizer StripAccents knows them; strip_accents of BERT knows fewer.
  */
 bool is_mark(char32_t c);
