@@ -91,9 +91,14 @@ struct ProgramTarget {
   /** Every operation that can be written in others is written so (OpDef::compose). Tests compare
    * the result with the operation's own kernels. */
   bool composes_all = false;
+  std::vector<Storage> storages = {};      ///< of the block's own parameters; none: all of compute
   const GradientOps* gradients = nullptr;  ///< never null where passes are planned
 
   bool is_cuda() const { return attention != AttentionBackend::cpu_math; }
+  Storage storage_of(ParamId param) const {
+    const auto index = static_cast<size_t>(param);
+    return index < storages.size() ? storages[index] : Storage::compute;
+  }
 };
 
 }  // namespace ferry

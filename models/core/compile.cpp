@@ -1,8 +1,11 @@
 #include "models/core/compile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/core/operation.h"
+#include "src/base/error.h"
 
 namespace ferry {
 namespace {
@@ -86,6 +89,28 @@ void compile(BlockProgram program, const ProgramTarget& target, BlockTable& tabl
     table.recompute_work = [block](const BatchShape& shape) {
       return work_of(*block, block->plan.recompute, shape);
     };
+}
+
+void set_storage(ModelTable& model, int block, int param, Storage storage) {
+  BlockTable& table = model.blocks[static_cast<size_t>(block)];
+  ParamSpec& spec = table.params[static_cast<size_t>(param)];
+  FERRY_CHECK(!spec.trainable && spec.shape.size() == 2, "{}.{} as {}", table.name, spec.name,
+              name_of(storage));
+  for (const Op& op : table.compiled->program.ops)
+    FERRY_CHECK(op.def->reads_stored || std::ranges::find(op.params, param) == op.params.end(),
+                "{} reads {}.{} as {}", op.def->name, table.name, spec.name, name_of(storage));
+  for (const BlockTable& user : model.blocks)
+    for (const BorrowedParam& of : user.borrowed)
+      FERRY_CHECK(of.block != block || of.param != param, "{} borrows {}.{} as {}", user.name,
+                  table.name, spec.name, name_of(storage));
+  spec.storage = storage;
+  const auto element_bytes = static_cast<int64_t>(size_of(model.compute));
+  spec.n_elements = (spec.stored(model.compute).n_bytes() + element_bytes - 1) / element_bytes;
+  table.arrange();
+  ProgramTarget target = table.compiled->target;
+  target.storages.resize(table.params.size());
+  target.storages[static_cast<size_t>(param)] = storage;
+  compile(BlockProgram(table.compiled->program), target, table);
 }
 
 }  // namespace ferry

@@ -15,6 +15,10 @@ struct CompiledBlock {
 /** Fills in everything of the table but its parameters. */
 void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table);
 
+/** Stores a frozen matrix of a block in another way, arranges the block again and compiles it.
+ * FERRY_CHECK fails where anything but linear maps of the block itself reads the matrix. */
+void set_storage(ModelTable& model, int block, int param, Storage storage);
+
 /** False where calls depend on the length of each sequence: scores with a soft cap on a GPU. */
 bool may_be_graph(const CompiledBlock& block);
 

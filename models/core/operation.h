@@ -96,6 +96,8 @@ struct OpDef {
   bool remakes_in_backward = false;
   /** The first output may take the memory of the first input. */
   bool in_place = false;
+  /** Its matrix may have another storage than compute (ParamSpec::storage). */
+  bool reads_stored = false;
   void (*plan_backward)(BackwardPlanner&, const Op&) = nullptr;
   /** The scratch of a call of any part, as forward_bytes, and library_bytes. */
   ScratchNeed (*scratch)(const OpCase&, Part) = nullptr;

@@ -399,9 +399,9 @@ namespace {
 // --- forward, and the activations that selective recomputation makes again ---
 
 /** Values whose memory is one: an operation works in place where nobody else needs its input. */
-class Storage {
+class SharedMemory {
  public:
-  Storage(const BlockProgram& program, const std::vector<SavedTensor>& saved) {
+  SharedMemory(const BlockProgram& program, const std::vector<SavedTensor>& saved) {
     std::map<ValueId, int> n_readers;
     for (const Op& op : program.ops)
       for (ValueId input : op.in)
@@ -436,7 +436,7 @@ class ForwardPlanner : public PassPlanner {
                  const ProgramTarget& target,
                  std::vector<SavedTensor>& saved,
                  PassPlan& pass)
-      : PassPlanner(program, target, saved, pass), storage_(program, saved) {}
+      : PassPlanner(program, target, saved, pass), shared_(program, saved) {}
 
   void forward() {
     for (size_t i = 0; i < program_.ops.size(); ++i)
@@ -465,7 +465,7 @@ class ForwardPlanner : public PassPlanner {
   int place_of(ValueId value) {
     if (const ValueId whole = program_.value(value).whole; whole != kNone)
       return part_at(place_of(whole), value);
-    if (!program_.is_read_from_port(value)) value = storage_.of(value);
+    if (!program_.is_read_from_port(value)) value = shared_.of(value);
     if (contains(saved_, {.value = value})) return place_of_saved({.value = value});
     if (const int port = program_.value(value).port; port != kNone)
       return at_port(port, value, /*is_gradient=*/false);
@@ -495,7 +495,7 @@ class ForwardPlanner : public PassPlanner {
     return made_[value] = place_of(value);
   }
 
-  Storage storage_;
+  SharedMemory shared_;
   std::map<ValueId, int> temps_;
 };
 

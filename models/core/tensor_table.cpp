@@ -16,6 +16,10 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+int64_t ParamSpec::n_values() const {
+  return product(shape);
+}
+
 int64_t SavedSpec::n_elements() const {
   return product(shape);
 }
@@ -54,7 +58,7 @@ void BlockTable::arrange() {
 int64_t BlockTable::n_params() const {
   int64_t n = 0;
   for (const ParamSpec& p : params)
-    n += p.n_elements;
+    n += p.n_values();
   return n;
 }
 
@@ -69,7 +73,7 @@ int64_t ModelTable::n_trainable_params() const {
   int64_t n = 0;
   for (const BlockTable& b : blocks)
     for (const ParamSpec& p : b.params)
-      if (p.trainable) n += p.n_elements;
+      if (p.trainable) n += p.n_values();
   return n;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "models/core/long_position.h"
+#include "models/core/storage.h"
 #include "src/base/dtype.h"
 #include "src/base/port.h"
 
@@ -41,8 +42,22 @@ struct ParamSpec {
   bool trainable = true;   ///< false: frozen; no step changes a bit of it
   int group = 0;           ///< an index of ModelTable::groups; set by BlockTable::add
   int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::arrange
-  int64_t n_elements = 0;  ///< product of shape; set by BlockTable::add
+  int64_t n_elements = 0;  ///< its room in a segment; set by BlockTable::add and set_storage()
+  /** Another one than compute is that of a frozen matrix, which linear maps read. Its bytes fill
+   * n_elements of the type of compute. */
+  Storage storage = Storage::compute;
 
+  int64_t n_values() const;  ///< product of shape
+  int64_t row_values() const { return n_values() / shape[0]; }
+  /** Of another storage than compute. */
+  StoredMatrix stored(DType compute) const {
+    return stored_matrix(storage, shape[0], shape[1], compute);
+  }
+  /** The type and shape of its weights: bytes of what is quantised. */
+  DType type(DType compute) const { return type_of(storage, compute); }
+  std::vector<int64_t> stored_shape(DType compute) const {
+    return is_quantised(storage) ? std::vector<int64_t>{stored(compute).n_bytes()} : shape;
+  }
   /** The backward pass computes its gradient. That of a frozen matrix would cost a product; that of
    * a frozen vector falls off other work, and goes to scratch. */
   bool has_grad() const { return trainable || shape.size() < 2; }

@@ -3,9 +3,9 @@
 namespace ferry::ops {
 
 const Kernels& cpu_kernels() {
-  static const Kernels kernels = {kCpuNorm, kCpuRmsNorm,     kCpuHeadNorm,  kCpuActivation,
-                                  kCpuGate, kCpuRotary,      kCpuEmbedding, kCpuDropout,
-                                  kCpuRows, kCpuCrossEntropy};
+  static const Kernels kernels = {kCpuNorm, kCpuRmsNorm,      kCpuHeadNorm,  kCpuActivation,
+                                  kCpuGate, kCpuRotary,       kCpuEmbedding, kCpuDropout,
+                                  kCpuRows, kCpuCrossEntropy, kCpuStored};
   return kernels;
 }
 

@@ -5,7 +5,7 @@ namespace ferry::ops {
 const CudaKernels& cuda_kernels() {
   static const CudaKernels kernels = {
       {kCudaNorm, kCudaRmsNorm, kCudaHeadNorm, kCudaActivation, kCudaGate, kCudaRotary,
-       kCudaEmbedding, kCudaDropout, kCudaRows, kCudaCrossEntropy},
+       kCudaEmbedding, kCudaDropout, kCudaRows, kCudaCrossEntropy, kCudaStored},
       kCudaAttention,
       kCudaCappedSoftmax,
       kCudaSpanLoss};

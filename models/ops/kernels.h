@@ -16,6 +16,7 @@
 #include "models/ops/embedding/embedding.h"
 #include "models/ops/gate/gate.h"
 #include "models/ops/head_norm/head_norm.h"
+#include "models/ops/linear/stored.h"
 #include "models/ops/norm/norm.h"
 #include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rotary.h"
@@ -33,7 +34,8 @@ struct Kernels : NormKernels,
                  EmbeddingKernels,
                  DropoutKernels,
                  RowsKernels,
-                 CrossEntropyKernels {};
+                 CrossEntropyKernels,
+                 StoredKernels {};
 
 /** A GPU has some that have no like on the CPU. */
 struct CudaKernels : Kernels, AttentionKernels, CappedSoftmaxKernels, SpanLossKernels {};

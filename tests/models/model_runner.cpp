@@ -80,6 +80,27 @@ BatchTensors on_device(at::Device device, BatchTensors batch) {
   return batch;
 }
 
+at::Tensor stored(const StoredMatrix& matrix, const at::Tensor& values) {
+  if (!is_quantised(matrix.storage)) return values.to(scalar_type_of(matrix.type));
+  at::Tensor bytes = at::zeros({matrix.n_bytes()}, at::kByte);
+  auto* codes = static_cast<std::byte*>(bytes.data_ptr());
+  quantise(matrix, {values.const_data_ptr<float>(), static_cast<size_t>(values.numel())}, codes,
+           reinterpret_cast<float*>(codes + matrix.scales_begin));
+  return bytes;
+}
+
+at::Tensor values_of(const StoredMatrix& matrix, const at::Tensor& stored) {
+  if (!is_quantised(matrix.storage)) return stored.to(at::kFloat);
+  at::Tensor values = at::empty({matrix.rows, matrix.columns});
+  const auto* codes = static_cast<const std::byte*>(stored.const_data_ptr());
+  const auto* scales = reinterpret_cast<const float*>(codes + matrix.scales_begin);
+  for (int64_t row = 0; row < matrix.rows; ++row)
+    dequantise(matrix, codes + row * matrix.row_bytes, scales + row * matrix.row_scales, 0,
+               {values.mutable_data_ptr<float>() + row * matrix.columns,
+                static_cast<size_t>(matrix.columns)});
+  return values;
+}
+
 ModelRunner::ModelRunner(ModelTable table,
                          LossKind loss,
                          const BatchShape& shape,
@@ -96,8 +117,12 @@ ModelRunner::ModelRunner(ModelTable table,
     run.weights = region(spec.n_segment_elements * element_bytes);
     run.grads = region(spec.n_segment_elements * element_bytes);
     for (const ParamSpec& p : spec.params) {
-      run.memory.params.push_back(run.weights->at(p.offset * element_bytes, p.shape, compute));
-      run.memory.grads.push_back(run.grads->at(p.offset * element_bytes, p.shape, compute));
+      run.memory.params.push_back(run.weights->at(p.offset * element_bytes,
+                                                  p.stored_shape(table_.compute),
+                                                  scalar_type_of(p.type(table_.compute))));
+      run.memory.grads.push_back(p.storage == Storage::compute
+                                     ? run.grads->at(p.offset * element_bytes, p.shape, compute)
+                                     : at::Tensor());
     }
     for (const BorrowedParam& from : spec.borrowed) {
       const ParamSpec& p = table_.blocks[from.block].params[from.param];
@@ -145,8 +170,9 @@ void ModelRunner::randomise(uint64_t seed, float std) {
       const ParamSpec& spec = table_.blocks[b].params[i];
       at::Tensor value = at::zeros(spec.shape);
       float* x = value.data_ptr<float>();
-      for (int64_t k = 0; k < spec.n_elements; k++)
+      for (int64_t k = 0; k < spec.n_values(); k++)
         x[k] = normal(random) + (spec.init == Init::ones ? 1.0f : 0.0f);
+      if (spec.storage != Storage::compute) value = stored(spec.stored(table_.compute), value);
       blocks_[b].memory.params[i].copy_(value);
     }
   }

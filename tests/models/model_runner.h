@@ -40,6 +40,10 @@ struct TestBatch {
 /** The same batch with its tensors on this device. */
 BatchTensors on_device(at::Device device, BatchTensors batch);
 
+/** fp32 values (rows, columns) as a matrix stores them, and the values of what is stored. */
+at::Tensor stored(const StoredMatrix& matrix, const at::Tensor& values);
+at::Tensor values_of(const StoredMatrix& matrix, const at::Tensor& stored);
+
 class ModelRunner {
  public:
   ModelRunner(ModelTable table,
@@ -50,7 +54,7 @@ class ModelRunner {
   const ModelTable& table() const { return table_; }
   /** Normal weights from a seed (std), norms near one, biases near zero but not zero. */
   void randomise(uint64_t seed, float std);
-  /** View of a parameter of a block; its gradient. */
+  /** View of a parameter of a block as it is stored; its gradient. */
   at::Tensor param(int block, int index) { return blocks_[block].memory.params[index]; }
   at::Tensor grad(int block, int index) { return blocks_[block].memory.grads[index]; }
   int block_index(const std::string& name) const;

@@ -8,6 +8,25 @@
 #include "models/ops/column_sum.h"
 
 namespace ferry::ops {
+namespace {
+
+StoredMatrix weight_of(const OpCase& c) {
+  const auto v = values_of<LinearValues>(c.op);
+  return stored_matrix(c.target.storage_of(params_of<LinearParams>(c.op).weight), c.columns(v.y),
+                       c.columns(v.x), c.target.compute);
+}
+
+/** What a call reads of a stored weight, and writes as the type of compute before each product. */
+void add_tiles(BlockWork& work, const OpCase& c, Part part) {
+  const StoredMatrix w = weight_of(c);
+  if (w.storage == Storage::compute) return;
+  const auto n_tiles = part == Part::forward ? (w.rows - 1) / tile_rows(w) + 1
+                                             : (w.columns - 1) / tile_columns(w) + 1;
+  work.memory_bytes += w.n_bytes() + c.compute_bytes(w.rows * w.columns);
+  work.n_kernels += static_cast<int>(2 * n_tiles - 1);
+}
+
+}  // namespace
 
 const OpDef kLinear = {
     .name = "linear",
@@ -20,6 +39,7 @@ const OpDef kLinear = {
           return with.factor != 1 ? fmt::format("factor {}", with.factor)
                                   : std::string(with.sums_bias ? "attention sums the bias" : "");
         },
+    .reads_stored = true,
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
           const auto v = values_of<LinearValues>(op);
@@ -32,6 +52,10 @@ const OpDef kLinear = {
           p.call(index, Part::backward, LinearGrads<int>{.dy = dy, .dx = dx, .sum = sum});
         },
     .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
+      if (const StoredMatrix w = weight_of(c);
+          w.storage != Storage::compute && part != Part::params)
+        return {.forward_bytes = c.compute_bytes(part == Part::forward ? tile_rows(w) * w.columns
+                                                                       : w.rows * tile_columns(w))};
       const bool has_bias = params_of<LinearParams>(c.op).bias != kNone;
       if (part != Part::params || !has_bias || c.op.with<LinearAttributes>().sums_bias) return {};
       return {.forward_bytes = column_sum_bytes(c, values_of<LinearValues>(c.op).y)};
@@ -50,6 +74,7 @@ const OpDef kLinear = {
             }
             return;
           }
+          add_tiles(work, c, call.part);
           if (call.part == Part::backward) {
             work.products.push_back({rows, columns, inner});
             // A part of the gradient that is there already is read, too.

@@ -1,0 +1,31 @@
+#pragma once
+// A part of a stored matrix (models/core/storage.h) as values that products take.
+
+#include "models/core/storage.h"
+#include "models/ops/operation.h"
+
+namespace ferry::ops {
+
+/** out = rows and columns of the matrix, whose values are rounded once. CPU and GPU give the same
+ * bits. */
+struct ReadTile {
+  Extent extent;        ///< the tile's
+  StoredMatrix matrix;  ///< quantised
+  int64_t first_row = 0, first_column = 0;
+  const void* stored = nullptr;  // the matrix's bytes
+  void* out = nullptr;           // (T, W)
+};
+
+struct StoredKernels {
+  Kernel<ReadTile> read_tile;
+};
+extern const StoredKernels kCpuStored, kCudaStored;
+
+/** The same on tensors. `w`: the matrix's bytes, or (rows, columns) of its own type. */
+void read_tile(const StoredMatrix& matrix,
+               const at::Tensor& w,
+               int64_t first_row,
+               int64_t first_column,
+               at::Tensor& tile);
+
+}  // namespace ferry::ops
