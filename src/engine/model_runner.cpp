@@ -280,8 +280,9 @@ BlockMemory& ModelRunner::views(const Action& action,
     if (!p.trainable) unwanted += round_up(p.n_elements * compute_bytes, kTensorAlignment_bytes);
   };
   for (const ParamSpec& p : table.params) {
-    out.params.push_back(
-        view(memory.weights + p.offset * compute_bytes, p.shape, compute, options_.device));
+    out.params.push_back(view(memory.weights + p.offset * compute_bytes,
+                              p.stored_shape(shape_.compute),
+                              scalar_type_of(p.type(shape_.compute)), options_.device));
     add_grad(p, p.offset);
   }
   for (size_t i = 0; i < table.borrowed.size(); ++i) {

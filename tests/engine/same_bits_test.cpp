@@ -514,6 +514,24 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Made::encoder_decoder, Made::encoder_decoder_of_features, Made::experts),
     [](const auto& param) { return std::string(kMadeNames[static_cast<size_t>(param.param)]); });
 
+/** A frozen layer of nf4 and int8 between trained ones. */
+class SameBitsOfStored : public ::testing::TestWithParam<DType> {};
+TEST_P(SameBitsOfStored, AsEverywhere) {
+  expect_same_bits(small_stored(GetParam()), GetParam() == DType::f16,
+                   GetParam() == DType::f32 ? Placements::sample : Placements::three);
+}
+INSTANTIATE_TEST_SUITE_P(Types,
+                         SameBitsOfStored,
+                         ::testing::Values(DType::f32, DType::bf16, DType::f16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+TEST(Stored, LayerTrainsOthersAsItsValuesDo) {
+  constexpr int kFewSteps = 10;
+  const ToyModel stored = small_stored(DType::f32), rounded = small_stored(DType::f32, false);
+  EXPECT_EQ(run_toy(stored, {.place = Place::host}, kFewSteps).losses,
+            run_toy(rounded, {}, kFewSteps).losses);
+}
+
 class SameBitsOfFamilies : public ::testing::TestWithParam<std::string> {};
 TEST_P(SameBitsOfFamilies, Bf16) {
   expect_same_bits(small_of_family(GetParam(), DType::bf16), false, Placements::three);
@@ -710,6 +728,9 @@ TEST_P(SameBitsOnGpu, MadeModels) {
     expect_same_bits(made(which, GetParam(), attention()), GetParam() == DType::f16,
                      Placements::all, DeviceKind::cuda);
   }
+}
+TEST_P(SameBitsOnGpu, AFrozenLayerOfNf4AndInt8) {
+  expect_same_bits_on_gpu(small_stored(GetParam(), /*is_stored=*/true, attention()));
 }
 /** Else the rows without graphs would compare a thing with itself. */
 TEST_P(SameBitsOnGpu, BlocksAreReplayedAsGraphs) {

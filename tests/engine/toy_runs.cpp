@@ -13,6 +13,7 @@
 #include <span>
 
 #include "models/bert/bert_table.h"
+#include "models/core/compile.h"
 #include "models/family.h"
 #include "offload/nvme/open_disk.h"
 #include "simd/kernels.h"
@@ -169,6 +170,22 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
   return batch;
 }
 
+/** Gives a matrix the values that a storage makes of its own. */
+void round_as(Storage storage, int block, const ParamSpec& param, Segments& segments) {
+  const StoredMatrix matrix = stored_matrix(storage, param.shape[0], param.shape[1], DType::f32);
+  std::vector<float> values(static_cast<size_t>(param.n_values()));
+  segments.get_values(block, param, 0, values);
+  std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes));
+  std::vector<float> scales(static_cast<size_t>(matrix.rows * matrix.row_scales));
+  quantise(matrix, values, codes.data(), scales.data());
+  for (int64_t row = 0; row < matrix.rows; ++row)
+    dequantise(matrix, codes.data() + row * matrix.row_bytes,
+               scales.data() + row * matrix.row_scales, 0,
+               std::span(values).subspan(static_cast<size_t>(row * matrix.columns),
+                                         static_cast<size_t>(matrix.columns)));
+  segments.set_values(block, param, 0, values);
+}
+
 StepReport enter_step(Session& session, std::span<const HostBatch> batches) {
   StepRun run = session.begin(batches);
   while (const Action* pass = run.next()) {
@@ -253,6 +270,10 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     initialise_weights(table, 11, session.segments());
   else
     load_weights(table, CheckpointReader::open(model.checkpoint), 11, session.segments());
+  for (const auto& [of, storage] : model.rounded) {
+    const auto& params = table.blocks[static_cast<size_t>(of.first)].params;
+    round_as(storage, of.first, params[static_cast<size_t>(of.second)], session.segments());
+  }
   if (placement.key_fault) RunnerProbe::set_key_fault(session.runner(), placement.key_fault);
   if (placement.fault) ExecutorProbe::set_fault(session.executor(), placement.fault);
 
@@ -386,6 +407,23 @@ ToyModel decoder_of(DecoderFamily family,
 
 ToyModel small_decoder(DecoderFamily family, DType compute, AttentionBackend attention) {
   return decoder_of(family, 211, 64, {.compute = compute, .attention = attention});
+}
+
+ToyModel small_stored(DType compute, bool is_stored, AttentionBackend attention) {
+  constexpr int kBlock = 2;
+  ToyModel model = small_decoder(DecoderFamily::llama, compute, attention);
+  model.name += is_stored ? ", a layer stored" : ", a layer rounded";
+  std::vector<ParamSpec>& params = model.table.blocks[kBlock].params;
+  for (int p = 0; p < static_cast<int>(params.size()); ++p) {
+    ParamSpec& param = params[static_cast<size_t>(p)];
+    if (param.shape.size() < 2) continue;
+    param.trainable = false;
+    const Storage storage = model.rounded.size() % 2 == 0 ? Storage::nf4 : Storage::int8;
+    model.rounded[{kBlock, p}] = storage;
+    set_storage(model.table, kBlock, p, is_stored ? storage : Storage::compute);
+  }
+  if (is_stored) model.rounded.clear();
+  return model;
 }
 
 ToyModel many_words(DecoderFamily family, DType compute, bool is_cut) {

@@ -4,8 +4,10 @@
 // the evaluation's logits. Used by same_bits_test
 // on the simulated device and on a GPU.
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/decoder/decoder_table.h"
@@ -32,6 +34,8 @@ struct ToyModel {
   bool loss_scaling = false;
   simd::Optim optim = simd::Optim::adamw;
   bool split_master = false;
+  /** Frozen matrices have the values that these storages make of theirs: by block and parameter. */
+  std::map<std::pair<int, int>, Storage> rounded = {};
 };
 
 /** How its bytes are placed and moved: must not change the bits. */
@@ -95,6 +99,11 @@ ToyModel small_of_family(std::string_view model_type,
                          AttentionBackend attention = AttentionBackend::cpu_math);
 /** A model of made_models.h. */
 ToyModel made(Made which, DType compute, AttentionBackend attention = AttentionBackend::cpu_math);
+/** A small Llama whose layer between the others is frozen but for its norms; its matrices lie as
+ * nf4 and int8, or in the type of compute with the values of these. */
+ToyModel small_stored(DType compute,
+                      bool is_stored = true,
+                      AttentionBackend attention = AttentionBackend::cpu_math);
 /** Six layers of BERT-Large's width, a small vocabulary. */
 ToyModel six_layers(DType compute, AttentionBackend attention);
 /** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */

@@ -12,9 +12,13 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "models/bert/bert_table.h"
+#include "models/core/compile.h"
 #include "models/decoder/decoder_table.h"
+#include "offload/step/pager.h"
+#include "simd/kernels.h"
 #include "src/base/bytes.h"
 #include "src/base/crc32c.h"
 #include "src/base/process/host_memory.h"
@@ -301,6 +305,7 @@ struct Masters {
   const char* name;
   DType compute;
   bool are_split;
+  std::vector<Storage> storages = {};  ///< of the frozen matrices
 };
 
 /** A GPT-2, whose matrices are the other way round in the file, of which more than one strip. The
@@ -308,7 +313,7 @@ struct Masters {
 class OtherOrders : public InHostMemory, public ::testing::WithParamInterface<Masters> {
  protected:
   static constexpr int64_t kWidth = 256, kHeads = 4;
-  static ModelTable make_table(DType compute) {
+  static ModelTable make_table(const Masters& its) {
     ModelTable table = make_decoder_table({.family = DecoderFamily::gpt2,
                                            .vocab_size = 50,
                                            .hidden_size = kWidth,
@@ -317,7 +322,7 @@ class OtherOrders : public InHostMemory, public ::testing::WithParamInterface<Ma
                                            .num_key_value_heads = kHeads,
                                            .intermediate_size = 8192,
                                            .max_position_embeddings = 16},
-                                          {.compute = compute});
+                                          {.compute = its.compute});
     constexpr int64_t kHead_rows = kWidth / kHeads;
     for (HfEntry& entry : table.hf_names)
       if (entry.hf_name.find("c_attn") != entry.hf_name.npos)
@@ -326,11 +331,13 @@ class OtherOrders : public InHostMemory, public ::testing::WithParamInterface<Ma
       param.trainable = param.shape.size() == 1;
     for (BlockTable& block : table.blocks)
       block.arrange();
+    for (size_t p = 0, n = 0; p < table.blocks[1].params.size() && !its.storages.empty(); ++p)
+      if (table.blocks[1].params[p].shape.size() == 2)
+        set_storage(table, 1, static_cast<int>(p), its.storages[n++ % its.storages.size()]);
     return table;
   }
 
-  OtherOrders()
-      : InHostMemory(make_table(GetParam().compute), {.split_master = GetParam().are_split}) {
+  OtherOrders() : InHostMemory(make_table(GetParam()), {.split_master = GetParam().are_split}) {
     CheckpointWriter writer(file_.path(), hf_tensors(table_, DType::f32), INT64_MAX);
     for (const HfEntry& entry : table_.hf_names) {
       auto& values = values_[entry.hf_name];
@@ -346,14 +353,28 @@ class OtherOrders : public InHostMemory, public ::testing::WithParamInterface<Ma
     return *std::ranges::find(table_.hf_names, name, &HfEntry::hf_name);
   }
   std::vector<float> ours(std::string_view name) const {
-    const EntryExtent extent = extent_of(table_, entry(name));
-    std::vector<float> values(static_cast<size_t>(extent.n_elements));
-    segments_.get_param(entry(name).block, extent.begin, values);
+    const HfEntry& its = entry(name);
+    const ParamSpec& param = table_.param_of(its);
+    std::vector<float> values(static_cast<size_t>(its.rows * param.row_values()));
+    segments_.get_values(its.block, param, its.row_begin * param.row_values(), values);
     return values;
   }
   void expect_file(const std::filesystem::path& directory) const {
     EXPECT_TRUE(test::read_file(directory / "model.safetensors") ==
                 test::read_file(file_ / "model.safetensors"));
+  }
+  std::map<std::string, TensorChecksums> write_checkpoint(const std::filesystem::path& directory) {
+    constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
+    const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
+        static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
+    WriteBehind behind({buffer.get(), kBuffer_bytes});
+    StateWriter writer(table_, shape_, segments_.frozen(), directory, INT64_MAX, behind);
+    std::atomic<int64_t> n_read_bytes = 0;
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      BlockStates states(shape_, *device_, *pool_, memory_, nullptr, b, n_read_bytes);
+      writer.write(states);
+    }
+    return writer.finish();
   }
 
   const test::TempDir file_;
@@ -379,9 +400,6 @@ TEST_P(OtherOrders, AreThoseOfTheFileInTheModelThatIsSaved) {
 }
 
 TEST_P(OtherOrders, ComeBackFromACheckpoint) {
-  constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
-  const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
-      static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
   constexpr std::array kStates = {Segment::master, Segment::state_0, Segment::state_1};
   std::map<std::pair<int, Segment>, std::vector<std::byte>> bytes;
   for (int b = 0; b < shape_.n_blocks(); ++b) {
@@ -395,31 +413,20 @@ TEST_P(OtherOrders, ComeBackFromACheckpoint) {
       bytes[{b, segment}] = segments_.bytes_of(b, segment);
   }
   const test::TempDir checkpoint;
-  std::map<std::string, TensorChecksums> checksums;
-  {
-    WriteBehind behind({buffer.get(), kBuffer_bytes});
-    StateWriter writer(table_, shape_, segments_.frozen(), checkpoint.path(), INT64_MAX, behind);
-    std::atomic<int64_t> n_read_bytes = 0;
-    for (int b = 0; b < shape_.n_blocks(); ++b) {
-      BlockStates states(shape_, *device_, *pool_, memory_, nullptr, b, n_read_bytes);
-      writer.write(states);
-    }
-    checksums = writer.finish();
-  }
+  const auto checksums = write_checkpoint(checkpoint.path());
   expect_file(checkpoint.path());
   for (const auto& [of, there] : bytes)
     segments_.set_bytes(of.first, of.second, 0, std::vector<std::byte>(there.size()));
   load_states(table_, shape_, checkpoint.path(), checksums, kStates, segments_);
   for (const auto& entry : table_.hf_names) {
-    const EntryExtent extent = extent_of(table_, entry);
+    const ParamSpec& param = table_.param_of(entry);
     for (Segment segment : lasting_segments(shape_.optim)) {
       const auto& before = bytes.at({entry.block, segment});
       const std::vector<std::byte> after = segments_.bytes_of(entry.block, segment);
-      const bool has =
-          before.size() > 0 && (segment == Segment::weights || table_.param_of(entry).trainable);
+      const bool has = before.size() > 0 && (segment == Segment::weights || param.trainable);
       if (!has) continue;
       const ByteRange range =
-          element_bytes(shape_, entry.block, segment, extent.begin, extent.n_elements);
+          element_bytes(shape_, entry.block, segment, param.offset, param.n_elements);
       EXPECT_EQ(std::memcmp(before.data() + range.offset, after.data() + range.offset,
                             static_cast<size_t>(range.n_bytes)),
                 0)
@@ -428,12 +435,118 @@ TEST_P(OtherOrders, ComeBackFromACheckpoint) {
   }
 }
 
+/** A stored matrix that was drawn is in no file: its values are those that it stands for. */
+TEST_P(OtherOrders, AreThoseOfTheSegmentsWhereNoFileHasThem) {
+  initialise_weights(table_, 3, segments_);
+  segments_.set_frozen({});
+  const std::vector<std::byte> before = segments_.bytes_of(1, Segment::weights);
+  const test::TempDir checkpoint, saved;
+  const auto checksums = write_checkpoint(checkpoint.path());
+  save_weights(table_, segments_, saved.path(), DType::f32, INT64_MAX);
+  EXPECT_TRUE(test::read_file(checkpoint / "model.safetensors") ==
+              test::read_file(saved / "model.safetensors"));
+  constexpr std::array kMaster = {Segment::master};
+  load_states(table_, shape_, checkpoint.path(), checksums, kMaster, segments_);
+  // The scale of int8 comes back through a product that is rounded.
+  if (std::ranges::find(GetParam().storages, Storage::int8) == GetParam().storages.end()) {
+    EXPECT_TRUE(before == segments_.bytes_of(1, Segment::weights));
+  }
+}
+
+TEST_P(OtherOrders, AreStoredAsTheirStorageRoundsThem) {
+  const BlockTable& block = table_.blocks[1];
+  const auto name = "transformer.h.0.mlp.c_proj.weight";  // (8192, kWidth)
+  const ParamSpec& param = table_.param_of(entry(name));
+  const auto& in_file = values_.at(name);
+  std::vector<float> expected(in_file.size());
+  for (size_t row = 0; row < kWidth; ++row)
+    for (size_t column = 0; column < 8192; ++column)
+      expected[row * 8192 + column] = in_file[column * kWidth + row];
+  const StoredMatrix matrix = param.stored(table_.compute);
+  if (is_quantised(param.storage)) {
+    std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes));
+    std::vector<float> scales(static_cast<size_t>(matrix.rows * matrix.row_scales));
+    quantise(matrix, expected, codes.data(), scales.data());
+    const std::vector<std::byte> all = segments_.bytes_of(1, Segment::weights);
+    const std::byte* its =
+        all.data() + param.offset * static_cast<int64_t>(size_of(table_.compute));
+    EXPECT_EQ(std::memcmp(its, codes.data(), codes.size()), 0);
+    EXPECT_EQ(std::memcmp(its + matrix.scales_begin, scales.data(), 4 * scales.size()), 0);
+    for (int64_t row = 0; row < matrix.rows; ++row)
+      dequantise(matrix, codes.data() + row * matrix.row_bytes,
+                 scales.data() + row * matrix.row_scales, 0,
+                 std::span(expected).subspan(static_cast<size_t>(row * matrix.columns),
+                                             static_cast<size_t>(matrix.columns)));
+  } else {
+    std::vector<std::byte> rounded(expected.size() * size_of(matrix.type));
+    simd::convert(rounded.data(), matrix.type, expected.data(), DType::f32, std::ssize(expected));
+    simd::convert(expected.data(), DType::f32, rounded.data(), matrix.type, std::ssize(expected));
+  }
+  EXPECT_TRUE(ours(name) == expected) << block.name;
+}
+
 INSTANTIATE_TEST_SUITE_P(EngineWeights,
                          OtherOrders,
                          ::testing::Values(Masters{"fp32", DType::f32, false},
                                            Masters{"bf16", DType::bf16, false},
-                                           Masters{"bf16_split", DType::bf16, true}),
+                                           Masters{"bf16_split", DType::bf16, true},
+                                           Masters{"fp32_nf4", DType::f32, false, {Storage::nf4}},
+                                           Masters{
+                                               "bf16_int8", DType::bf16, false, {Storage::int8}},
+                                           Masters{"bf16_split_others",
+                                                   DType::bf16,
+                                                   true,
+                                                   {Storage::f16, Storage::f32, Storage::nf4}}),
                          [](const auto& info) { return info.param.name; });
+
+/** Bytes of a layer that a step with one micro-batch fetches to the GPU: for its forward, and for
+ * its backward. The norms of the layer are trained. */
+int64_t fetched_bytes(std::optional<Storage> storage, std::optional<Storage> of_mlp = {}) {
+  ModelTable table = make_decoder_table({.family = DecoderFamily::llama,
+                                         .vocab_size = 512,
+                                         .hidden_size = 1024,
+                                         .num_hidden_layers = 4,
+                                         .num_attention_heads = 16,
+                                         .num_key_value_heads = 4,
+                                         .intermediate_size = 2816,
+                                         .max_position_embeddings = 64},
+                                        {.compute = DType::bf16});
+  constexpr int kLayer = 2;
+  for (size_t p = 0; p < table.blocks[kLayer].params.size() && storage; ++p) {
+    ParamSpec& param = table.blocks[kLayer].params[p];
+    if (param.shape.size() < 2) continue;
+    param.trainable = false;
+    const bool is_mlp = std::max(param.shape[0], param.shape[1]) > 2048;
+    set_storage(table, kLayer, static_cast<int>(p), is_mlp ? of_mlp.value_or(*storage) : *storage);
+  }
+  StepShape shape =
+      make_step_shape(table, {.tokens = 32, .n_seqs_max = 2, .max_length = 16}, {}, 1);
+  choose(shape, table, {.place = Place::host});
+  int64_t n_bytes = 0, n_fetches = 0;
+  for (const Action& action : make_training_list(shape, make_layout(shape), 1)) {
+    if (action.verb != Verb::fetch_weights || action.block != kLayer) continue;
+    ++n_fetches;
+    for (const Bytes& bytes : action.reads)
+      n_bytes += bytes.n_bytes;
+  }
+  EXPECT_EQ(n_fetches, 2);
+  return n_bytes;
+}
+
+TEST(StoredWeights, CrossPcieInTheirOwnBytes) {
+  const int64_t whole = fetched_bytes(std::nullopt);
+  constexpr int64_t kNorms = 2 * 1024, kMatrices = 1024 * (1024 + 512 + 1024 + 3 * 2816),
+                    kMlp = 1024 * 3 * 2816;
+  EXPECT_EQ(whole, 2 * 2 * (kNorms + kMatrices));
+  EXPECT_EQ(fetched_bytes(Storage::compute), whole);
+  // Half a byte a value, and fp32 scales: one for each 64 values, or one a row.
+  const int64_t nf4 = fetched_bytes(Storage::nf4);
+  EXPECT_EQ(nf4, 2 * (2 * kNorms + kMatrices / 2 + kMatrices / 64 * 4));
+  EXPECT_NEAR(static_cast<double>(nf4) / static_cast<double>(whole), 0.281, 0.001);
+  const int64_t mixed = fetched_bytes(Storage::int8, Storage::nf4);
+  constexpr int64_t kRows = 1024 + 512 + 1024;
+  EXPECT_EQ(mixed, 2 * (2 * kNorms + kMlp / 2 + kMlp / 64 * 4 + (kMatrices - kMlp) + 4 * kRows));
+}
 
 }  // namespace
 }  // namespace ferry

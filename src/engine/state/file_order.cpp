@@ -38,7 +38,7 @@ void transpose(const float* from,
 
 FileOrder::FileOrder(const ModelTable& model, const HfEntry& entry) : rows_(entry.rows) {
   const ParamSpec& param = model.param_of(entry);
-  columns_ = param.n_elements / param.shape[0];
+  columns_ = param.row_values();
   transposed_ = entry.transposed && columns_ > 1 && rows_ > 1;
   const HfRowGroups& groups = entry.groups;
   if (groups.n_groups < 2 || groups.part_rows.size() < 2) {

@@ -7,6 +7,7 @@
 
 #include "simd/kernels.h"
 #include "src/base/error.h"
+#include "src/engine/state/stored_rows.h"
 
 namespace ferry {
 
@@ -62,9 +63,9 @@ void Segments::set_param(int block, int64_t offset, std::span<const float> value
               values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));
 }
 
-bool Segments::lacks_master(int block, int64_t offset) const {
-  return shape_.trains && !shape_.weights_are_master() &&
-         offset >= shape_.blocks[static_cast<size_t>(block)].n_trained_elements;
+bool Segments::has_master(int block, int64_t offset) const {
+  return shape_.trains && (shape_.weights_are_master() ||
+                           offset < shape_.blocks[static_cast<size_t>(block)].n_trained_elements);
 }
 
 void Segments::set_piece(int block, int64_t offset, std::span<const float> values) {
@@ -110,6 +111,52 @@ void Segments::get_piece(int block, int64_t offset, std::span<float> values) con
   std::vector<std::byte> stored(values.size() * size_of(shape_.compute));
   get(Segment::weights, stored.data());
   simd::convert(values.data(), DType::f32, stored.data(), shape_.compute, n);
+}
+
+void Segments::set_values(int block,
+                          const ParamSpec& param,
+                          int64_t first_value,
+                          std::span<const float> values) {
+  if (param.storage == Storage::compute)
+    return set_param(block, param.offset + first_value, values);
+  const ByteRange begin = element_bytes(shape_, block, Segment::weights, param.offset, 0);
+  write_rows(param.stored(shape_.compute), first_value / param.row_values(), values,
+             [&](int64_t offset, std::span<const std::byte> from) {
+               set_bytes(block, Segment::weights, begin.offset + offset, from);
+             });
+}
+
+void Segments::get_values(int block,
+                          const ParamSpec& param,
+                          int64_t first_value,
+                          std::span<float> values) const {
+  if (param.storage == Storage::compute)
+    return get_param(block, param.offset + first_value, values);
+  const ByteRange begin = element_bytes(shape_, block, Segment::weights, param.offset, 0);
+  read_rows(param.stored(shape_.compute), first_value, values,
+            [&](int64_t offset, std::span<std::byte> to) {
+              read(block, Segment::weights, {begin.offset + offset, std::ssize(to)}, to.data());
+            });
+}
+
+void EntryWriter::write(std::span<const float> values) {
+  const size_t unit =
+      param_.storage == Storage::compute ? 1 : static_cast<size_t>(param_.row_values());
+  if (!row_.empty()) {
+    const auto rest = values.first(std::min(unit - row_.size(), values.size()));
+    row_.insert(row_.end(), rest.begin(), rest.end());
+    values = values.subspan(rest.size());
+    if (row_.size() < unit) return;
+    put(row_);
+  }
+  const size_t n = values.size() / unit * unit;
+  put(values.first(n));
+  row_.assign(values.begin() + static_cast<std::ptrdiff_t>(n), values.end());
+}
+
+void EntryWriter::put(std::span<const float> values) {
+  segments_.set_values(block_, param_, next_value_, values);
+  next_value_ += std::ssize(values);
 }
 
 void Segments::set_bytes(int block,

@@ -6,11 +6,18 @@
 #include <utility>
 #include <vector>
 
+#include "models/core/tensor_table.h"
 #include "offload/executor/run_memory.h"
 #include "offload/executor/state_window.h"
 #include "src/engine/state/frozen_weights.h"
 
 namespace ferry {
+
+/** A training run has no fp32 values of the parameter: its weights are frozen and lie in another
+ * type. */
+inline bool lacks_master(const StepShape& shape, const ParamSpec& param) {
+  return !param.trainable && (!shape.weights_are_master() || param.storage != Storage::compute);
+}
 
 class Segments {
  public:
@@ -22,9 +29,21 @@ class Segments {
   void set_param(int block, int64_t offset, std::span<const float> values);
   /** fp32 values: those of the master copy, or where there is none of the weights. */
   void get_param(int block, int64_t offset, std::span<float> values) const;
+  /** The same by the parameter, whose storage may be another than compute. Values are counted in
+   * the order of its rows; of another storage only whole rows are set. */
+  void set_values(int block,
+                  const ParamSpec& param,
+                  int64_t first_value,
+                  std::span<const float> values);
+  void get_values(int block,
+                  const ParamSpec& param,
+                  int64_t first_value,
+                  std::span<float> values) const;
   /** True in a training run for a parameter that has weights alone: it is frozen, and they are not
    * fp32. */
-  bool lacks_master(int block, int64_t offset) const;
+  bool lacks_master(const ParamSpec& param) const {
+    return shape_.trains && ferry::lacks_master(shape_, param);
+  }
   /** Sets some of a segment's bytes, as a checkpoint holds them. */
   void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   /** All bytes of a segment; empty if the run has none of it. */
@@ -39,9 +58,7 @@ class Segments {
   void set_frozen(FrozenWeights frozen) { frozen_ = std::move(frozen); }
 
  private:
-  bool has_master(int block, int64_t offset) const {
-    return shape_.trains && !lacks_master(block, offset);
-  }
+  bool has_master(int block, int64_t offset) const;
   void set_piece(int block, int64_t offset, std::span<const float> values);
   void get_piece(int block, int64_t offset, std::span<float> values) const;
   void write(int block, Segment segment, const ByteRange& range, const void* from);
@@ -54,6 +71,26 @@ class Segments {
   StateWindow* window_;
   bool has_changed_ = false;
   FrozenWeights frozen_;
+};
+
+/** Sets an entry's values, which come in their order, and in pieces of any size. */
+class EntryWriter {
+ public:
+  EntryWriter(const ModelTable& model, const HfEntry& entry, Segments& segments)
+      : block_(entry.block),
+        param_(model.param_of(entry)),
+        next_value_(entry.row_begin * param_.row_values()),
+        segments_(segments) {}
+  void write(std::span<const float> values);
+
+ private:
+  void put(std::span<const float> values);
+
+  int block_;
+  const ParamSpec& param_;
+  int64_t next_value_;
+  Segments& segments_;
+  std::vector<float> row_;  // what has come of a row that is stored as one
 };
 
 }  // namespace ferry

@@ -7,6 +7,7 @@
 #include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/engine/state/saved_tensors.h"
+#include "src/engine/state/stored_rows.h"
 
 namespace ferry {
 
@@ -17,10 +18,13 @@ StateWriter::StateWriter(const ModelTable& model,
                          int64_t max_shard_bytes,
                          WriteBehind& behind,
                          FilesHold holds)
-    : shape_(shape), segments_(saved_segments(shape.optim)), frozen_(frozen), holds_(holds) {
-  if (!shape.weights_are_master())
-    for (const HfEntry& entry : model.hf_names)
-      if (!model.param_of(entry).trainable) without_master_.insert(entry.hf_name);
+    : model_(model),
+      shape_(shape),
+      segments_(saved_segments(shape.optim)),
+      frozen_(frozen),
+      holds_(holds) {
+  for (const HfEntry& entry : model.hf_names)
+    if (lacks_master(shape, model.param_of(entry))) without_master_.insert(entry.hf_name);
   for (size_t s = 0; s < segments_.size(); ++s) {
     std::vector<TensorSpec> specs;
     stored_[s].resize(model.blocks.size());
@@ -30,7 +34,7 @@ StateWriter::StateWriter(const ModelTable& model,
       const std::string& name = tensor.spec.name;
       n_bytes_ += tensor.range.n_bytes;
       stored_[s][static_cast<size_t>(tensor.block)].push_back(
-          {{name, tensor.first_byte, tensor.range.n_bytes}, tensor.range});
+          {{name, tensor.first_byte, tensor.range.n_bytes}, tensor.range, tensor.entry});
       if (tensor.entry) {
         FileOrder order(model, *tensor.entry);
         if (!order.is_ours()) orders_.emplace(name, std::move(order));
@@ -133,14 +137,10 @@ void StateWriter::gather(BlockStates& block,
   std::vector<float> values(static_cast<size_t>(n_bytes / kF32_bytes));
   const int64_t first_element = (pieces.front().offset_bytes - begin_bytes) / kF32_bytes;
   orders_.at(name).gather(first_element, values, [&](std::span<const FileOrder::Part> parts) {
-    const int64_t begin = begin_bytes / kF32_bytes;
-    if (without_master_.contains(name)) {
-      read_rounded(block, begin, parts);
-      return;
-    }
+    if (without_master_.contains(name)) return read_rounded(block, stored, parts);
     std::vector<StatePiece> states;
     for (const FileOrder::Part& part : parts)
-      states.push_back({Segment::master, (begin + part.first_element) * kF32_bytes,
+      states.push_back({Segment::master, begin_bytes + part.first_element * kF32_bytes,
                         std::as_writable_bytes(part.to)});
     block.read(states, [](size_t) {});
   });
@@ -152,8 +152,11 @@ void StateWriter::gather(BlockStates& block,
 }
 
 void StateWriter::read_rounded(BlockStates& block,
-                               int64_t begin,
+                               const Stored& stored,
                                std::span<const FileOrder::Part> parts) const {
+  if (model_.param_of(*stored.entry).storage != Storage::compute)
+    return read_stored(block, *stored.entry, parts);
+  const int64_t begin = extent_of(model_, *stored.entry).begin;
   int64_t n_elements = 0;
   for (const FileOrder::Part& part : parts)
     n_elements += std::ssize(part.to);
@@ -173,18 +176,32 @@ void StateWriter::read_rounded(BlockStates& block,
                   std::ssize(parts[i].to));
 }
 
+void StateWriter::read_stored(BlockStates& block,
+                              const HfEntry& entry,
+                              std::span<const FileOrder::Part> parts) const {
+  const ParamSpec& param = model_.param_of(entry);
+  const ByteRange begin = element_bytes(shape_, entry.block, Segment::weights, param.offset, 0);
+  for (const FileOrder::Part& part : parts)
+    read_rows(param.stored(shape_.compute),
+              entry.row_begin * param.row_values() + part.first_element, part.to,
+              [&](int64_t offset, std::span<std::byte> to) {
+                const StatePiece piece = {Segment::weights, begin.offset + offset, to};
+                block.read({&piece, 1}, [](size_t) {});
+              });
+}
+
 void StateWriter::read_frozen(BlockStates& block,
                               const Stored& stored,
                               const StatePiece& piece) const {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
   const auto n = static_cast<int64_t>(piece.to.size()) / kF32_bytes;
   std::vector<float> values(static_cast<size_t>(n));
+  const int64_t at_bytes = piece.offset_bytes - stored.range.offset;
   if (frozen_.has(stored.part.name)) {
-    const int64_t at_bytes = stored.part.first_byte + piece.offset_bytes - stored.range.offset;
-    frozen_.read(stored.part.name, at_bytes / kF32_bytes, values);
+    frozen_.read(stored.part.name, (stored.part.first_byte + at_bytes) / kF32_bytes, values);
   } else {
-    const FileOrder::Part part = {piece.offset_bytes / kF32_bytes, values};
-    read_rounded(block, 0, {&part, 1});
+    const FileOrder::Part part = {at_bytes / kF32_bytes, values};
+    read_rounded(block, stored, {&part, 1});
   }
   std::memcpy(piece.to.data(), values.data(), piece.to.size());
 }

@@ -69,8 +69,9 @@ class StateWriter {
  private:
   /** A tensor of a segment's files, or the rows of one that a block holds. */
   struct Stored {
-    TensorPart part;  ///< of the file
-    ByteRange range;  ///< of the segment, as StatePiece counts
+    TensorPart part;                 ///< of the file
+    ByteRange range;                 ///< of the segment, as StatePiece counts
+    const HfEntry* entry = nullptr;  ///< of a master
   };
 
   void write(BlockStates& block, size_t segment);
@@ -80,16 +81,21 @@ class StateWriter {
   }
   /** Fills pieces of a reordered tensor's file that follow each other. */
   void gather(BlockStates& block, const Stored& stored, std::span<const StatePiece> pieces) const;
-  /** Parts of what begins at element `begin` of the block's weights, as the run rounded them. */
+  /** Parts of a tensor that has no master, in Ferry's order, as the run rounded them. */
   void read_rounded(BlockStates& block,
-                    int64_t begin,
+                    const Stored& stored,
                     std::span<const FileOrder::Part> parts) const;
+  /** The same of another storage than compute. */
+  void read_stored(BlockStates& block,
+                   const HfEntry& entry,
+                   std::span<const FileOrder::Part> parts) const;
   /** A piece of a tensor that has no master. */
   void read_frozen(BlockStates& block, const Stored& stored, const StatePiece& piece) const;
 
   /** "adam_m" */
   std::string stem_of(size_t segment) const;
 
+  const ModelTable& model_;
   const StepShape& shape_;
   const std::span<const Segment> segments_;
   const FrozenWeights& frozen_;

@@ -150,11 +150,9 @@ void load_master(const ModelTable& model,
                  Segments& segments) {
   for (const HfEntry& entry : model.hf_names)
     if (!saved.has_file_of(entry.hf_name) && saved.has(entry.hf_name) && !is_there(entry)) {
-      const EntryExtent extent = extent_of(model, entry);
-      read_values(saved, model, entry, 0, extent.n_elements,
-                  [&](std::span<const float> values, int64_t first_element) {
-                    segments.set_param(entry.block, extent.begin + first_element, values);
-                  });
+      EntryWriter writer(model, entry, segments);
+      read_values(saved, model, entry, 0, extent_of(model, entry).n_elements,
+                  [&](std::span<const float> values, int64_t) { writer.write(values); });
     }
   if (!saved.file()) return;
   FrozenWeights frozen(saved.take_file());
@@ -164,7 +162,7 @@ void load_master(const ModelTable& model,
     const StoredTensor& stored = file.get(entry.hf_name, entry.hf_shape);
     read_entry(
         model, entry, file, stored, [](std::span<const float>, int64_t) {}, segments);
-    if (segments.lacks_master(entry.block, extent_of(model, entry).begin))
+    if (segments.lacks_master(model.param_of(entry)))
       frozen.add(entry.hf_name, stored, saved.checksums().at(entry.hf_name));
   }
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));

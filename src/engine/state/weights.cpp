@@ -26,10 +26,6 @@
 namespace ferry {
 namespace {
 
-int64_t row_elements(const ParamSpec& param) {
-  return param.n_elements / param.shape[0];
-}
-
 /** Two normal deviates by Box and Muller's transform. `pair` counts in the parameter whose key it
  * is: neither pieces nor threads decide a value. */
 std::pair<double, double> normal_deviates(uint64_t pair, uint64_t key) {
@@ -67,8 +63,9 @@ void draw(std::span<float> values, int64_t first_element, double std, uint64_t k
 void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Segments& segments) {
   constexpr int64_t kPiece = 1 << 19;  // elements, in whole pairs
   const ParamSpec& spec = model.param_of(entry);
-  const auto [begin, n_elements] = extent_of(model, entry);
+  const int64_t n_elements = extent_of(model, entry).n_elements;
   const int64_t first_element = first_element_of(model, entry);
+  EntryWriter writer(model, entry, segments);
   const double std = static_cast<double>(model.init_std) * spec.normal.factor;
   const uint64_t key = key_of(seed, entry.hf_name);
   std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
@@ -77,12 +74,12 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
     const std::span piece =
         std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
     if (spec.init == Init::normal) draw(piece, first_element + at, std, key);
-    segments.set_param(entry.block, begin + at, piece);
+    writer.write(piece);
   }
   const int64_t zero_row = spec.normal.zero_row;
   if (zero_row < entry.row_begin || zero_row >= entry.row_begin + entry.rows) return;
-  segments.set_param(entry.block, spec.offset + zero_row * row_elements(spec),
-                     std::vector<float>(static_cast<size_t>(row_elements(spec))));
+  segments.set_values(entry.block, spec, zero_row * spec.row_values(),
+                      std::vector<float>(static_cast<size_t>(spec.row_values())));
 }
 
 /** One NaN would be in every loss from the first step on, and in the model that is saved. */
@@ -192,12 +189,12 @@ std::vector<std::string> unused_names(const ModelTable& model, const CheckpointR
 
 EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
   const ParamSpec& param = model.param_of(entry);
-  return {.begin = param.offset + entry.row_begin * row_elements(param),
-          .n_elements = entry.rows * row_elements(param)};
+  return {.begin = param.offset + entry.row_begin * param.row_values(),
+          .n_elements = entry.rows * param.row_values()};
 }
 
 int64_t first_element_of(const ModelTable& model, const HfEntry& entry) {
-  return entry.file_row * row_elements(model.param_of(entry));
+  return entry.file_row * model.param_of(entry).row_values();
 }
 
 void read_entry(const ModelTable& model,
@@ -207,13 +204,11 @@ void read_entry(const ModelTable& model,
                 const CheckpointReader::TakeValues& look,
                 Segments& segments) {
   const FileOrder order(model, entry);
-  const auto [begin, n_elements] = extent_of(model, entry);
-  const int64_t first = first_element_of(model, entry);
-  checkpoint.read_f32(stored, first, n_elements,
+  EntryWriter writer(model, entry, segments);
+  checkpoint.read_f32(stored, first_element_of(model, entry), extent_of(model, entry).n_elements,
                       [&](std::span<const float> values, int64_t first_element) {
                         look(values, first_element);
-                        if (order.is_ours())
-                          segments.set_param(entry.block, begin + first_element - first, values);
+                        if (order.is_ours()) writer.write(values);
                       });
   if (order.is_ours()) return;
   std::vector<float> strip;
@@ -228,7 +223,7 @@ void read_entry(const ModelTable& model,
         [&](int64_t first_element, int64_t n_elements) {
           CheckpointReader::release_pages(stored, first_element, n_elements);
         });
-    segments.set_param(entry.block, begin + row * order.columns(), strip);
+    writer.write(strip);
     note_movement();
   }
 }
@@ -266,7 +261,6 @@ LoadReport load_weights(const ModelTable& model,
   refuse_tensors_of_others(checkpoint, report.unused);
   uint32_t checksum = 0;  // of an entry with those before it that are parts of its tensor
   for (const HfEntry& entry : model.hf_names) {
-    const EntryExtent extent = extent_of(model, entry);
     const std::vector<std::string> names = stored_names(checkpoint, entry);
     if (names.empty()) {
       if (!entry.optional)
@@ -287,7 +281,7 @@ LoadReport load_weights(const ModelTable& model,
                                            format_shape(entry.hf_shape)));
       continue;
     }
-    const bool lacks_master = segments.lacks_master(entry.block, extent.begin);
+    const bool lacks_master = segments.lacks_master(model.param_of(entry));
     if (entry.is_first_part()) checksum = 0;
     read_entry(
         model, entry, checkpoint, checkpoint.get(name, entry.hf_shape),
@@ -334,14 +328,16 @@ void save_weights(const ModelTable& model,
     return std::span<const std::byte>(rounded);
   };
   for (const HfEntry& entry : model.hf_names) {
-    const auto [begin, n_elements] = extent_of(model, entry);
-    const bool is_in_file = segments.lacks_master(entry.block, begin) && frozen.has(entry.hf_name);
+    const ParamSpec& param = model.param_of(entry);
+    const int64_t n_elements = entry.rows * param.row_values(),
+                  first = entry.row_begin * param.row_values();
+    const bool is_in_file = segments.lacks_master(param) && frozen.has(entry.hf_name);
     const FileOrder order(model, entry);
     if (!is_in_file && !order.is_ours()) {
       for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
         const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
         strip.resize(static_cast<size_t>(n_rows * order.columns()));
-        segments.get_param(entry.block, begin + row * order.columns(), strip);
+        segments.get_values(entry.block, param, first + row * order.columns(), strip);
         order.write_strip(row, strip, [&](int64_t first_element, std::span<const float> piece) {
           writer.write_at(entry.hf_name, first_element * static_cast<int64_t>(size_of(dtype)),
                           round(piece));
@@ -357,7 +353,7 @@ void save_weights(const ModelTable& model,
         frozen.read(entry.hf_name, first_element_of(model, entry) + at, piece);
         checksum = crc32c(std::as_bytes(piece), checksum);
       } else {
-        segments.get_param(entry.block, begin + at, piece);
+        segments.get_values(entry.block, param, first + at, piece);
       }
       writer.write(entry.hf_name, round(piece));
     }
