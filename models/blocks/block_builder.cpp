@@ -397,6 +397,8 @@ ValueId BlockBuilder::linear(const std::string& name,
                              ParamId bias,
                              ValueId residual,
                              float factor) {
+  // The product still reads the gradient that the residual would share with dx.
+  FERRY_CHECK(residual != x, "'{}' adds its own input", name);
   const ValueId y = value(name, program_.value(x).rows, rows_of_param(weight));
   op(ops::kLinear, ops::LinearValues<ValueId>{.x = x, .residual = residual, .y = y},
      ops::LinearParams<ParamId>{.weight = weight, .bias = bias})
