@@ -25,7 +25,7 @@ int64_t DistanceBuckets::of(int64_t distance) const {
 
 namespace {
 
-std::string attributes_of(const Op& op) {
+std::string cross_attention_attributes(const Op& op) {
   const auto& with = op.with<CrossAttentionAttributes>();
   return fmt::format("heads {} scale {} causal {} stream {} buckets {} {} {}", with.n_heads,
                      with.scale, with.causal, with.kv_stream, with.buckets.n,
@@ -33,7 +33,7 @@ std::string attributes_of(const Op& op) {
 }
 
 /** Of one sequence: what run_cross_attention.cpp takes. */
-ScratchNeed scratch_of(const OpCase& c, Part part) {
+ScratchNeed cross_attention_scratch(const OpCase& c, Part part) {
   const auto& with = c.op.with<CrossAttentionAttributes>();
   const int64_t width = c.columns(values_of<CrossAttentionValues>(c.op).q);
   const int64_t n = c.shape.max_length, n_keys = c.shape.stream(with.kv_stream).max_length;
@@ -52,7 +52,7 @@ const OpDef kCrossAttention = {
     .name = "cross_attention",
     .values = CrossAttentionValues<int>::kNames,
     .n_inputs = 3,
-    .attributes = attributes_of,
+    .attributes = cross_attention_attributes,
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
           const auto v = values_of<CrossAttentionValues>(op);
@@ -67,7 +67,7 @@ const OpDef kCrossAttention = {
           places.sum = sum;
           p.call(p.op(), Part::backward, places);
         },
-    .scratch = scratch_of,
+    .scratch = cross_attention_scratch,
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call& call) {
           const auto v = values_of<CrossAttentionValues>(c.op);

@@ -109,7 +109,7 @@ class Sequences {
   const StreamTensors &of_queries_, &of_keys_;
 };
 
-void forward(const OpCall& c) {
+void attend_forward(const OpCall& c) {
   const auto o = c.operands<CrossAttentionValues>();
   o.context->zero_();
   for (int64_t s = 0; s < c.batch.n_seqs_real; ++s) {
@@ -123,7 +123,7 @@ void forward(const OpCall& c) {
 }
 
 /** The scores are made again. */
-void backward(const OpCall& c) {
+void attend_backward(const OpCall& c) {
   const auto o = c.operands<CrossAttentionGrads>();
   const auto& with = c.op.with<CrossAttentionAttributes>();
   o.dq->zero_();
@@ -165,8 +165,8 @@ void backward(const OpCall& c) {
 }  // namespace
 
 void run_cross_attention(const OpCall& c) {
-  if (c.part == Part::backward) return backward(c);
-  forward(c);
+  if (c.part == Part::backward) return attend_backward(c);
+  attend_forward(c);
 }
 
 }  // namespace ferry::ops

@@ -10,7 +10,7 @@ namespace {
 
 /** Tensors of a row for each token and expert, and of one for each route: those of
  * run_route.cpp. LibTorch's sort takes memory of its own. */
-ScratchNeed scratch_of(const OpCase& c, Part) {
+ScratchNeed route_scratch(const OpCase& c, Part) {
   const auto& with = c.op.with<RouteAttributes>();
   const int64_t tokens = c.rows(values_of<RouteValues>(c.op).logits);
   constexpr int64_t kIndex_bytes = 8, kSort_bytes = 1 << 20;
@@ -40,7 +40,7 @@ const OpDef kRoute = {
           places.d_logits = p.grad_place(v.logits, /*adds=*/false).place;
           p.call(p.op(), Part::backward, places);
         },
-    .scratch = scratch_of,
+    .scratch = route_scratch,
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call&) {
           const auto& with = c.op.with<RouteAttributes>();

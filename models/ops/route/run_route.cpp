@@ -46,7 +46,7 @@ int64_t n_real_tokens(const OpCall& c) {
   return c.batch.cu_seqlens_host[static_cast<size_t>(c.batch.n_seqs_real)];
 }
 
-void forward(const OpCall& c) {
+void route_forward(const OpCall& c) {
   const auto& with = c.op.with<RouteAttributes>();
   const auto o = c.operands<RouteValues>();
   const Choice its = choose(with, o.logits, c.scratch);
@@ -71,7 +71,7 @@ void forward(const OpCall& c) {
   c.loss.mul_(with.balance * static_cast<double>(with.n_experts) * c.batch.token_share);
 }
 
-void backward(const OpCall& c) {
+void route_backward(const OpCall& c) {
   const auto& with = c.op.with<RouteAttributes>();
   const auto o = c.operands<RouteGrads>();
   const Choice its = choose(with, o.logits, c.scratch);
@@ -110,8 +110,8 @@ void backward(const OpCall& c) {
 }  // namespace
 
 void run_route(const OpCall& c) {
-  if (c.part == Part::backward) return backward(c);
-  forward(c);
+  if (c.part == Part::backward) return route_backward(c);
+  route_forward(c);
 }
 
 }  // namespace ferry::ops

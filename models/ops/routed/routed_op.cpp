@@ -8,7 +8,7 @@ namespace ferry::ops {
 
 namespace {
 
-std::string attributes_of(const Op& op) {
+std::string routed_attributes(const Op& op) {
   return fmt::format("expert {}", op.with<RoutedAttributes>().expert);
 }
 
@@ -22,7 +22,7 @@ const OpDef kTakeRouted = {
     .name = "take_routed",
     .values = TakeRoutedValues<int>::kNames,
     .n_inputs = 3,
-    .attributes = attributes_of,
+    .attributes = routed_attributes,
     .remake = [](PassPlanner& p, int op) { return p.remake(op); },
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
@@ -51,7 +51,7 @@ const OpDef kAddRouted = {
     .name = "add_routed",
     .values = AddRoutedValues<int>::kNames,
     .n_inputs = 3,
-    .attributes = attributes_of,
+    .attributes = routed_attributes,
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
           const auto v = values_of<AddRoutedValues>(op);
