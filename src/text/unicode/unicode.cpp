@@ -193,7 +193,7 @@ bool is_word_character(char32_t c) {
 bool is_digit(char32_t c) {
   constexpr char32_t kAscii_end = 0x80;
   if (c < kAscii_end) return c >= U'0' && c <= U'9';
-  return find_range(kDigits, c) != nullptr;
+  return find_range(kNumbers, c) != nullptr;
 }
 
 bool is_mark(char32_t c) {

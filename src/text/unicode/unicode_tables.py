@@ -185,7 +185,7 @@ def main():
     marks = normalizers.StripAccents().normalize_str
     print_ranges("kMarks", "Removed by StripAccents.", [c for c in SCALARS if marks(f"a{chr(c)}b") == "ab"])
     digits = pre_tokenizers.Digits(individual_digits=True).pre_tokenize_str
-    print_ranges("kDigits", "A word by itself where digits are split.", [c for c in SCALARS if len(digits(f"a{chr(c)}b")) == 3])
+    print_ranges("kNumbers", "A word by itself where digits are split.", [c for c in SCALARS if len(digits(f"a{chr(c)}b")) == 3])
     print_ranges("kWordCharacters", "Forbids a single_word token beside it.", word_characters())
 
     classes = combining_classes(nfd)
