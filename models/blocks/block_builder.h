@@ -272,7 +272,7 @@ class BlockBuilder {
   void write_output(ValueId y, const std::string& name);
   /** The forward leaves `y` so in the value that the next block's input() is. */
   void leave_output(ValueId y, PortUse use);
-  /** The value lies at a port of the model's value, and its gradient at that of the gradient. */
+  /** Gives the value this port, and its gradient a port where the backward reads it. */
   void leave_at(ValueId y, const Port& port);
   /** Gives ports to the gradients of the values that the block reads. */
   void leave_gradients();

@@ -43,17 +43,17 @@ struct ParamSpec {
   int group = 0;           ///< an index of ModelTable::groups; set by BlockTable::add
   int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::arrange
   int64_t n_elements = 0;  ///< its room in a segment; set by BlockTable::add and set_storage()
-  /** Another one than compute is that of a frozen matrix, which linear maps read. Its bytes fill
-   * n_elements of the type of compute. */
+  /** Frozen matrices that linear maps read may have another storage than compute. The bytes of such
+   * a matrix fill n_elements of the type of compute. */
   Storage storage = Storage::compute;
 
   int64_t n_values() const;  ///< product of shape
   int64_t row_values() const { return n_values() / shape[0]; }
-  /** Of another storage than compute. */
+  /** The places of codes and scales, where the storage is another than compute. */
   StoredMatrix stored(DType compute) const {
     return stored_matrix(storage, shape[0], shape[1], compute);
   }
-  /** The type and shape of its weights: bytes of what is quantised. */
+  /** The type and shape of the weights in memory; a quantised matrix is a row of bytes. */
   DType type(DType compute) const { return type_of(storage, compute); }
   std::vector<int64_t> stored_shape(DType compute) const {
     return is_quantised(storage) ? std::vector<int64_t>{stored(compute).n_bytes()} : shape;
@@ -88,8 +88,8 @@ struct StreamShape {
   bool operator==(const StreamShape&) const = default;
 };
 
-/** The shape of a micro-batch as far as memory goes (design 4): that of its first stream, or of the
- * stream that an operation works on. */
+/** The shape of a micro-batch as far as memory goes (design 4). Its numbers are of the first
+ * stream, or of the stream that an operation works on. */
 struct BatchShape {
   int64_t tokens = 0;      ///< one of the few token-count sizes, dummy tail included
   int64_t n_seqs_max = 0;  ///< sequences, dummy ones included

@@ -27,7 +27,7 @@ class TensorRef {
   at::Tensor* tensor_ = nullptr;
 };
 
-/** An expert's rows of what a router has sorted by experts: [first, first + n). */
+/** The rows [first, first + n) of an expert, among the routes that a router has sorted. */
 struct RoutedRows {
   int64_t first = 0, n = 0;
 };

@@ -50,7 +50,7 @@ struct Superblock {
 void encode_superblock(const Superblock& superblock, std::span<std::byte> area);
 Superblock decode_superblock(std::span<const std::byte> area);
 
-/** Whose a file of a store is. */
+/** The store that a file belongs to, and its place there. */
 struct StripeIdentity {
   StoreIdentity store;
   size_t number = 0;  ///< of the file, in the order of the stripes

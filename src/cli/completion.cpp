@@ -148,7 +148,7 @@ constexpr Flag kFlags[] = {
     {"bench", "turns", "Turns of each pattern of bench disk", Takes::text},
 };
 
-/** What may stand in a place of a command line. */
+/** The words that may stand in a place of a command line. */
 struct Offer {
   bool takes_files = false;
   std::vector<std::string> words;  ///< with a tab and a help text, where there is one
@@ -203,7 +203,7 @@ bool add_values(Offer& offer, std::string_view verb, std::string_view flag_name)
   return !is_switch;
 }
 
-/** What stands in a place after the verb: words[0] is the verb, and the last is typed. */
+/** Adds the words for a place after the verb. words[0] is the verb, and the last is typed. */
 void add_free_words(Offer& offer, Arguments words) {
   const std::string& verb = words[0];
   if (verb == "presets") {

@@ -32,7 +32,7 @@ std::string cross_attention_attributes(const Op& op) {
                      with.buckets.max_distance, with.buckets.both_ways);
 }
 
-/** Of one sequence: what run_cross_attention.cpp takes. */
+/** The tensors that run_cross_attention.cpp takes for one sequence. */
 ScratchNeed cross_attention_scratch(const OpCase& c, Part part) {
   const auto& with = c.op.with<CrossAttentionAttributes>();
   const int64_t width = c.columns(values_of<CrossAttentionValues>(c.op).q);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/** What each thread reads. */
+/** The matrix and the table that all threads read. */
 struct Codes {
   const uint8_t* codes;
   const float* scales;

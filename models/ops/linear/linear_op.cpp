@@ -16,7 +16,7 @@ StoredMatrix weight_of(const OpCase& c) {
                        c.columns(v.x), c.target.compute);
 }
 
-/** What a call reads of a stored weight, and writes as the type of compute before each product. */
+/** Adds the bytes of a stored weight that a call reads, and of the tiles that it makes of them. */
 void add_tiles(BlockWork& work, const OpCase& c, Part part) {
   const StoredMatrix w = weight_of(c);
   if (w.storage == Storage::compute) return;

@@ -21,7 +21,7 @@ struct StoredKernels {
 };
 extern const StoredKernels kCpuStored, kCudaStored;
 
-/** The same on tensors. `w`: the matrix's bytes, or (rows, columns) of its own type. */
+/** The same on tensors. `w` has the bytes of a quantised matrix; else it is the matrix. */
 void read_tile(const StoredMatrix& matrix,
                const at::Tensor& w,
                int64_t first_row,

@@ -76,7 +76,7 @@ void route_backward(const OpCall& c) {
   const auto o = c.operands<RouteGrads>();
   const Choice its = choose(with, o.logits, c.scratch);
   const int64_t n = its.order.size(0), tokens = o.logits->size(0);
-  // The gradient of the chosen ones by that of the weights, which are in the order of the experts.
+  // The weights lie in the order of the experts, the chosen probabilities in the order of tokens.
   at::Tensor place = c.scratch.take({n}, at::kLong), sorted = c.scratch.take({n}, at::kLong);
   at::sort_out(sorted, place, its.order, /*stable=*/true, 0, /*descending=*/false);
   at::Tensor d_weights = c.scratch.take({n}, at::kFloat);

@@ -34,7 +34,7 @@ struct AddRoutedValues {
   static constexpr std::array<std::string_view, 4> kNames = {"x", "routes", "weights", "y"};
 };
 
-/** d_weights gets the expert's rows; `sum` has those of others. */
+/** The expert writes its rows of d_weights; `sum` has the rows of other experts. */
 template <class T>
 struct AddRoutedGrads {
   T dy, x, routes, weights, dx, sum, d_weights;

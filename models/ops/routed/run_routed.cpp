@@ -13,7 +13,7 @@ at::Tensor its_rows(const OpCall& c, const at::Tensor& of_all) {
   return of_all.view({of_all.size(0)}).narrow(0, c.routed.first, c.routed.n);
 }
 
-/** Adds the rows to those of a sum, where each of them is once. */
+/** Adds rows to the rows of a sum that have these numbers; no number comes twice. */
 void add_to_rows(const at::Tensor& from,
                  const at::Tensor& rows,
                  at::Tensor& sum,

@@ -4,7 +4,7 @@
 
 namespace ferry::ops {
 
-/** What becomes of a vocabulary's logits. */
+/** The way from products to a vocabulary's logits. */
 struct LogitsRule {
   float factor = 1;    ///< of t word^T + bias
   float soft_cap = 0;  ///< the logits l then become cap * tanh(l / cap); 0: they do not
