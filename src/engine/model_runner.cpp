@@ -107,6 +107,13 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
                   batch.others.size() + 1 == layout_.streams.size(),
               "{} streams in a batch of a model with {}", batch.others.size() + 1,
               layout_.streams.size());
+  const auto m = static_cast<size_t>(micro);
+  std::byte* gpu = memory_.at(memory_.layout().batches[m]);
+  auto on_device = [&](int64_t offset, at::IntArrayRef shape, at::ScalarType type) {
+    return view(gpu + offset, shape, type, options_.device);
+  };
+  BatchTensors& b = batches_[m];
+  b.streams.resize(layout_.streams.size() > 1 ? layout_.streams.size() : 0);
   for (size_t s = 0; s < layout_.streams.size(); ++s) {
     const StreamLayout& to = layout_.streams[s];
     const HostStream from = batch.stream(s);
@@ -127,6 +134,18 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
     put(to.position_ids, from.position_ids);
     put(to.cu_seqlens, from.cu_seqlens);
     put(to.features, from.features);
+    StreamTensors stream = {
+        .n_seqs = from.n_seqs,
+        .input_ids = on_device(to.input_ids, {its.tokens}, at::kInt),
+        .type_ids = on_device(to.type_ids, {its.tokens}, at::kInt),
+        .position_ids = on_device(to.position_ids, {its.tokens}, at::kInt),
+        .cu_seqlens = on_device(to.cu_seqlens, {from.n_seqs + 1}, at::kInt),
+        .cu_seqlens_host = {reinterpret_cast<const int32_t*>(at + to.cu_seqlens),
+                            from.cu_seqlens.size()}};
+    if (const int64_t columns = model_.streams[s].feature_columns; columns > 0)
+      stream.features = on_device(to.features, {its.tokens, columns}, at::kFloat);
+    if (!b.streams.empty()) b.streams[s] = stream;
+    if (s == 0) static_cast<StreamTensors&>(b) = std::move(stream);
   }
   put(layout_.labels, batch.labels);
   if (batch.label_rows) {
@@ -142,31 +161,7 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
               options_.generation.n_sequences);
   generates_ = batch.generates;
 
-  const auto m = static_cast<size_t>(micro);
-  std::byte* gpu = memory_.at(memory_.layout().batches[m]);
-  auto on_device = [&](int64_t offset, at::IntArrayRef shape, at::ScalarType type) {
-    return view(gpu + offset, shape, type, options_.device);
-  };
-  BatchTensors& b = batches_[m];
   b.shape = batch.shape;
-  b.streams.resize(layout_.streams.size() > 1 ? layout_.streams.size() : 0);
-  for (size_t s = 0; s < layout_.streams.size(); ++s) {
-    const StreamLayout& its = layout_.streams[s];
-    const HostStream from = batch.stream(s);
-    const int64_t tokens = batch.shape.stream(static_cast<int>(s)).tokens;
-    StreamTensors stream = {
-        .n_seqs = from.n_seqs,
-        .input_ids = on_device(its.input_ids, {tokens}, at::kInt),
-        .type_ids = on_device(its.type_ids, {tokens}, at::kInt),
-        .position_ids = on_device(its.position_ids, {tokens}, at::kInt),
-        .cu_seqlens = on_device(its.cu_seqlens, {from.n_seqs + 1}, at::kInt),
-        .cu_seqlens_host = {reinterpret_cast<const int32_t*>(at + its.cu_seqlens),
-                            from.cu_seqlens.size()}};
-    if (const int64_t columns = model_.streams[s].feature_columns; columns > 0)
-      stream.features = on_device(its.features, {tokens, columns}, at::kFloat);
-    if (!b.streams.empty()) b.streams[s] = stream;
-    if (s == 0) static_cast<StreamTensors&>(b) = std::move(stream);
-  }
   n_real_tokens_[m] = batch.n_real_tokens();
   b.n_seqs_real = batch.n_seqs_real;
   cache_places_.assign(batch.cache_places.begin(), batch.cache_places.end());
