@@ -18,8 +18,8 @@
 #include "src/engine/state/drive_states.h"
 #include "src/engine/state/state_files.h"
 #include "src/engine/state/weights.h"
-#include "src/files/write/write_behind.h"
 #include "src/plan/plan.h"
+#include "tests/engine/written_checkpoint.h"
 
 namespace ferry::test {
 
@@ -92,25 +92,17 @@ class StoredModel {
   }
   std::map<std::string, TensorChecksums> write_files(const std::filesystem::path& directory,
                                                      FilesHold holds) {
-    constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
-    const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
-        static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
-    WriteBehind behind({buffer.get(), kBuffer_bytes});
     std::filesystem::create_directories(directory / "state");
-    StateWriter writer(table_, shape_, segments_->frozen(), directory, INT64_MAX, behind, holds);
-    std::atomic<int64_t> n_read_bytes = 0;
-    for (int b = 0; b < shape_.n_blocks(); ++b) {
-      BlockStates states(shape_, *device_, *pool_, memory_, window_ ? &*window_ : nullptr, b,
-                         n_read_bytes);
-      writer.write(states);
-    }
-    auto checksums = writer.finish();
+    const WrittenCheckpoint written =
+        write_checkpoint({table_, shape_, segments_->frozen(), *device_, *pool_, memory_,
+                          window_ ? &*window_ : nullptr},
+                         directory, /*last_first=*/false, holds);
     int64_t n_bytes = 0;
-    for (const auto& [stem, tensors] : checksums)
+    for (const auto& [stem, tensors] : written.checksums)
       n_bytes += CheckpointReader::open(stem == "model" ? directory : directory / "state", stem)
                      .total_bytes();
-    EXPECT_EQ(writer.n_bytes(), n_bytes);
-    return checksums;
+    EXPECT_EQ(written.n_bytes, n_bytes);
+    return written.checksums;
   }
   void load(const std::filesystem::path& directory,
             const std::map<std::string, TensorChecksums>& checksums,

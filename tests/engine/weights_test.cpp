@@ -24,6 +24,7 @@
 #include "src/base/process/host_memory.h"
 #include "src/engine/state/state_files.h"
 #include "src/plan/plan.h"
+#include "tests/engine/written_checkpoint.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {
@@ -364,17 +365,9 @@ class OtherOrders : public InHostMemory, public ::testing::WithParamInterface<Ma
                 test::read_file(file_ / "model.safetensors"));
   }
   std::map<std::string, TensorChecksums> write_checkpoint(const std::filesystem::path& directory) {
-    constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
-    const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
-        static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
-    WriteBehind behind({buffer.get(), kBuffer_bytes});
-    StateWriter writer(table_, shape_, segments_.frozen(), directory, INT64_MAX, behind);
-    std::atomic<int64_t> n_read_bytes = 0;
-    for (int b = 0; b < shape_.n_blocks(); ++b) {
-      BlockStates states(shape_, *device_, *pool_, memory_, nullptr, b, n_read_bytes);
-      writer.write(states);
-    }
-    return writer.finish();
+    return test::write_checkpoint({table_, shape_, segments_.frozen(), *device_, *pool_, memory_},
+                                  directory)
+        .checksums;
   }
 
   const test::TempDir file_;

@@ -11,8 +11,8 @@
 #include "models/decoder/decoder_table.h"
 #include "src/engine/state/state_files.h"
 #include "src/engine/state/weights.h"
-#include "src/files/write/write_behind.h"
 #include "src/plan/plan.h"
+#include "tests/engine/written_checkpoint.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {
@@ -92,21 +92,11 @@ class ModelInMemory {
     }
   }
 
-  /** Blocks are saved in the order in which they are free. */
   std::map<std::string, TensorChecksums> write_checkpoint(const std::filesystem::path& directory,
                                                           bool last_first) {
-    constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
-    const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
-        static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
-    WriteBehind behind({buffer.get(), kBuffer_bytes});
-    StateWriter writer(table_, shape_, segments_.frozen(), directory, INT64_MAX, behind);
-    std::atomic<int64_t> n_read_bytes = 0;
-    for (int i = 0; i < shape_.n_blocks(); ++i) {
-      const int b = last_first ? shape_.n_blocks() - 1 - i : i;
-      BlockStates states(shape_, *device_, *pool_, memory_, nullptr, b, n_read_bytes);
-      writer.write(states);
-    }
-    return writer.finish();
+    return test::write_checkpoint({table_, shape_, segments_.frozen(), *device_, *pool_, memory_},
+                                  directory, last_first)
+        .checksums;
   }
   void save(const std::filesystem::path& directory) {
     save_weights(table_, segments_, directory, DType::f32, INT64_MAX);

@@ -124,7 +124,7 @@ def step_loss(model, step):
     return total
 
 
-def worst_of(theirs, ours, what, problems):
+def worst_of(theirs, ours, problems, what=""):
     """The largest difference in norm, each by its tensor's norm or the median's thousandth."""
     median = float(numpy.median([x.norm().item() for x in theirs.values()]))
     worst = 0.0
@@ -144,7 +144,8 @@ def run_case(program, name, directory):
         model=name, steps=steps, learning_rate=RATE, n_warmup_steps=N_WARMUP, weight_decay=DECAY, max_grad_norm=MAX_NORM)))
     for part in ("gradients", "steps") if program != "-" else ():
         subprocess.run([program, str(directory), part], check=True)
-    ours = load_file(directory / "gradients.safetensors") | load_file(directory / "steps.safetensors")
+    ours = load_file(directory / "gradients.safetensors")
+    trained = load_file(directory / "trained" / "model.safetensors")
     losses = json.loads((directory / "losses.json").read_text())
 
     problems, first = [], steps[0][0]
@@ -157,7 +158,7 @@ def run_case(program, name, directory):
     problems += [f"{what} {error:.1e}" for what, error in figures.items() if not error <= BAR]
     if {n[5:] for n in ours if n.startswith("grad.")} != set(grads):
         problems.append(f"names differ: {sorted({n[5:] for n in ours if n.startswith('grad.')} ^ set(grads))}")
-    figures["gradient"] = worst_of(grads, ours, "grad.", problems)
+    figures["gradient"] = worst_of(grads, ours, problems, "grad.")
 
     optimizer = torch.optim.AdamW([dict(params=[p], weight_decay=DECAY if p.dim() > 1 else 0.0) for p in parameters(model).values()], lr=RATE)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
@@ -171,7 +172,7 @@ def run_case(program, name, directory):
             figures[what] = max(figures.get(what, 0.0), abs(mine - theirs) / theirs)
             if not abs(mine - theirs) <= bar * theirs:
                 problems.append(what)
-    figures["weights"] = worst_of(by_file_name(parameters(model)), ours, "weight.", problems)
+    figures["weights"] = worst_of(by_file_name(parameters(model)), trained, problems)
     print(f"{'FAIL' if problems else 'PASS'} {name}: " + ", ".join(f"{k} {v:.1e}" for k, v in figures.items())
           + ("; " + "; ".join(problems[:8]) if problems else ""), flush=True)
     return not problems

@@ -3,8 +3,7 @@
 //   made_dump DIR gradients|steps [cuda]
 //       reads   made.json, model.safetensors
 //       writes  gradients.safetensors: of the first micro-batch "loss", "logits", "grad.<name>"
-//           or  steps.safetensors: "weight.<name>" after optimizer steps with the engine;
-//               losses.json
+//           or  trained/model.safetensors after optimizer steps with the engine, and losses.json
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -19,11 +18,11 @@
 #include "src/engine/session.h"
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
-#include "src/files/safetensors/safetensors.h"
-#include "src/files/safetensors/safetensors_writer.h"
 #include "src/plan/plan.h"
 #include "tests/models/made_models.h"
 #include "tests/models/model_runner.h"
+#include "tests/parity/dump.h"
+#include "tests/parity/dump_steps.h"
 
 namespace ferry {
 namespace {
@@ -125,41 +124,31 @@ BatchTensors tensors_of(const HostBatch& batch, const ModelTable& model, at::Dev
   return out;
 }
 
-at::Tensor tensor_of(const SafetensorsFile& file, const std::string& name) {
-  const StoredTensor* stored = file.find(name);
-  FERRY_CHECK(stored, "no tensor {}", name);
-  at::Tensor x = at::zeros(stored->shape);
-  memcpy(x.data_ptr(), stored->bytes.data(), stored->bytes.size());
-  return x;
-}
-
-using Tensors = std::map<std::string, at::Tensor>;
-
-void add_gradients(const std::filesystem::path& directory,
-                   const ModelTable& model,
-                   const MadeBatch& batch,
-                   at::Device device,
-                   Tensors& result) {
+void write_gradients(const std::filesystem::path& directory,
+                     const ModelTable& model,
+                     const MadeBatch& batch,
+                     at::Device device) {
   const BatchTensors tensors = tensors_of(batch.view, model, device);
   test::ModelRunner runner(model, LossKind::causal_lm, tensors.shape, device);
   runner.poison();
   const SafetensorsFile file = SafetensorsFile::open(directory / "model.safetensors");
   for (const HfEntry& entry : model.hf_names)
-    runner.set(entry, tensor_of(file, entry.hf_name));
+    runner.set(entry, test::tensor_of(file, entry.hf_name));
   at::Tensor logits =
       at::zeros({tensors.shape.tokens, model.vocab_size}, at::device(device).dtype(at::kFloat));
+  test::Tensors result;
   result["loss"] = at::zeros({1}).fill_(runner.forward({}, tensors, logits));
   result["logits"] = logits.cpu();
   runner.backward({}, tensors);
   for (const auto& [name, grad] : runner.hf_grads())
     result["grad." + name] = grad.cpu();
+  test::write(directory / "gradients.safetensors", result);
 }
 
-json take_steps(const std::filesystem::path& directory,
+void take_steps(const std::filesystem::path& directory,
                 const json& its,
                 const ModelTable& model,
-                bool on_gpu,
-                Tensors& result) {
+                bool on_gpu) {
   BatchShape largest;
   int64_t n_micro = 1;
   for (const json& step : its["steps"]) {
@@ -181,16 +170,7 @@ json take_steps(const std::filesystem::path& directory,
   StepShape shape = make_step_shape(model, largest, {.has_gpu = on_gpu}, n_micro);
   choose(shape, model, {.place = Place::host, .activations = Activations::recompute});
   const Layout layout = make_layout(shape);
-  SessionOptions options;
-  options.loss = LossKind::causal_lm;
-  options.n_workers = 2;
-  if (on_gpu) options.device = DeviceKind::cuda;
-  options.optimizer.hyper.weight_decay = its["weight_decay"];
-  options.optimizer.schedule = {.kind = ScheduleKind::linear,
-                                .learning_rate = its["learning_rate"],
-                                .n_warmup_steps = its["n_warmup_steps"],
-                                .n_steps = static_cast<int64_t>(its["steps"].size())};
-  options.optimizer.max_grad_norm = its["max_grad_norm"];
+  const SessionOptions options = test::options_of(its, LossKind::causal_lm, on_gpu);
   Session session(model, shape, layout, largest, options);
   load_weights(model, CheckpointReader::open(directory), 1, session.segments());
   const auto evaluate = [&](const json& micro) {
@@ -208,34 +188,21 @@ json take_steps(const std::filesystem::path& directory,
   const std::filesystem::path trained = directory / "trained";
   std::filesystem::create_directories(trained);
   save_weights(model, session.segments(), trained, DType::f32, INT64_MAX);
-  const SafetensorsFile file = SafetensorsFile::open(trained / "model.safetensors");
-  for (const HfEntry& entry : model.hf_names)
-    result["weight." + entry.hf_name] = tensor_of(file, entry.hf_name);
-  return losses;
+  std::ofstream(directory / "losses.json") << losses.dump();
 }
 
 void run(const std::filesystem::path& directory, const std::string& part, bool on_gpu) {
-  std::ifstream file(directory / "made.json");
-  const json its = json::parse(file);
+  const json its = test::read_json(directory / "made.json");
   const auto which = static_cast<test::Made>(
       std::ranges::find(test::kMadeNames, its["model"].get<std::string>()) - test::kMadeNames);
   const ModelTable model = test::made_model(
       which, DType::f32, on_gpu ? AttentionBackend::memory_efficient : AttentionBackend::cpu_math);
-  Tensors result;
   // On a GPU a session has LibTorch's memory for itself, so each part is a process.
   if (part == "gradients")
-    add_gradients(directory, model, MadeBatch(its["steps"][0][0], model, 7),
-                  on_gpu ? at::kCUDA : at::kCPU, result);
+    write_gradients(directory, model, MadeBatch(its["steps"][0][0], model, 7),
+                    on_gpu ? at::kCUDA : at::kCPU);
   else
-    std::ofstream(directory / "losses.json")
-        << take_steps(directory, its, model, on_gpu, result).dump();
-  std::vector<TensorSpec> specs;
-  for (const auto& [name, x] : result)
-    specs.push_back({name, DType::f32, x.sizes().vec()});
-  SafetensorsWriter writer(directory / (part + ".safetensors"), specs);
-  for (const auto& [name, x] : result)
-    writer.write(name, {static_cast<const std::byte*>(x.data_ptr()), x.nbytes()});
-  writer.finish();
+    take_steps(directory, its, model, on_gpu);
 }
 
 }  // namespace

@@ -9,37 +9,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "models/family.h"
 #include "src/base/error.h"
 #include "src/files/hf/hf_config.h"
-#include "src/files/safetensors/safetensors.h"
-#include "src/files/safetensors/safetensors_writer.h"
 #include "tests/models/model_runner.h"
+#include "tests/parity/dump.h"
 
 namespace ferry {
 namespace {
 
 using nlohmann::json;
-
-json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return json::parse(file);
-}
-
-/** A file's tensor with the type it must have. */
-at::Tensor tensor_of(const SafetensorsFile& file, const std::string& name) {
-  const StoredTensor* stored = file.find(name);
-  if (stored == nullptr) return {};
-  const at::ScalarType type = stored->type == StoredType::i32 ? at::kInt : at::kFloat;
-  at::Tensor x = at::zeros(stored->shape, at::TensorOptions().dtype(type));
-  memcpy(x.data_ptr(), stored->bytes.data(), stored->bytes.size());
-  return x;
-}
+using test::read_json, test::tensor_of;
 
 void load_weights(const SafetensorsFile& file, test::ModelRunner& runner) {
   runner.randomise(1, 0.02f);
@@ -53,16 +36,6 @@ void load_weights(const SafetensorsFile& file, test::ModelRunner& runner) {
     FERRY_CHECK(value.defined() || entry.optional, "no tensor {}", entry.hf_name);
     if (value.defined()) runner.set(entry, value);
   }
-}
-
-void write(const std::filesystem::path& path, const std::map<std::string, at::Tensor>& tensors) {
-  std::vector<TensorSpec> specs;
-  for (const auto& [name, x] : tensors)
-    specs.push_back({name, DType::f32, x.sizes().vec()});
-  SafetensorsWriter writer(path, specs);
-  for (const auto& [name, x] : tensors)
-    writer.write(name, {static_cast<const std::byte*>(x.data_ptr()), x.nbytes()});
-  writer.finish();
 }
 
 LossKind loss_named(const std::string& name) {
@@ -107,13 +80,13 @@ void run(const std::filesystem::path& directory) {
                          : is_lm || has_token_logits(table.head) ? batch.tensors.shape.tokens
                                                                  : batch.tensors.n_seqs;
   at::Tensor logits = at::zeros({n_rows, is_lm ? table.vocab_size : table.n_labels});
-  std::map<std::string, at::Tensor> result;
+  test::Tensors result;
   result["loss"] = at::zeros({1}).fill_(runner.forward(key, batch.tensors, logits));
   result["logits"] = logits;
   runner.backward(key, batch.tensors);
   for (const auto& [name, grad] : runner.hf_grads())
     result["grad." + name] = grad;
-  write(directory / "result.safetensors", result);
+  test::write(directory / "result.safetensors", result);
 }
 
 }  // namespace

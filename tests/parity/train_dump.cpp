@@ -22,16 +22,14 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/plan.h"
 #include "src/request/param_groups.h"
+#include "tests/parity/dump.h"
+#include "tests/parity/dump_steps.h"
 
 namespace ferry {
 namespace {
 
 using nlohmann::json;
-
-json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return json::parse(file);
-}
+using test::read_json;
 
 /** One micro-batch: rows of ids end to end. */
 struct Rows {
@@ -144,17 +142,8 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   StepShape shape = make_step_shape(model, largest, {.has_gpu = on_gpu}, n_micro);
   choose(shape, model, {.place = Place::host, .activations = Activations::recompute});
   const Layout layout = make_layout(shape);
-  SessionOptions options;
-  options.loss = loss;
-  options.n_workers = 2;
-  if (on_gpu) options.device = DeviceKind::cuda;
+  SessionOptions options = test::options_of(steps, loss, on_gpu);
   options.optimizer.loss_scaling = compute == DType::f16;
-  options.optimizer.hyper.weight_decay = steps["weight_decay"];
-  options.optimizer.schedule = {.kind = ScheduleKind::linear,
-                                .learning_rate = steps["learning_rate"],
-                                .n_warmup_steps = steps["n_warmup_steps"],
-                                .n_steps = static_cast<int64_t>(steps["steps"].size())};
-  options.optimizer.max_grad_norm = steps["max_grad_norm"];
   Session session(model, shape, layout, largest, options);
   load_weights(model, CheckpointReader::open(directory / "model"), 1, session.segments());
   const Rows first = rows_of(steps["steps"][0][0], largest.max_length, loss, kTail);
