@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 #include "src/base/json/json_reader.h"
 
 namespace ferry {

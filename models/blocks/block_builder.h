@@ -18,7 +18,7 @@
 #include "models/blocks/vocabulary_cut.h"
 #include "models/core/operation.h"
 #include "models/core/tensor_table.h"
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/cross_attention/cross_attention_op.h"
 #include "models/ops/embedding/embedding_op.h"

@@ -10,9 +10,9 @@
 #include "models/core/compile.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/attention/attention_op.h"
+#include "models/ops/operations.h"
 #include "models/ops/routed/routed.h"
 #include "models/ops/routed/routed_op.h"
-#include "models/ops/run.h"
 #include "src/base/error.h"
 
 namespace ferry {

@@ -1,5 +1,5 @@
 #pragma once
-// Scratch bytes of the CUDA kernels (kernels.h), and of column sums on CPU and GPU, from sizes
+// Scratch bytes of the CUDA kernels, and of column sums on CPU and GPU, from sizes
 // alone: the tensor tables plan with them where there is neither torch nor CUDA. The constants also
 // split the kernels' sums, so they are part of a run's bits.
 

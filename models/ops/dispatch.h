@@ -1,12 +1,12 @@
 #pragma once
 // Helpers with which operations hand tensors to raw-pointer kernels (private to models/ops): types,
-// the device's table, the compute stream, scratch.
+// the device's table, the compute stream, scratch. GEMM, and attention on a GPU, are ATen's.
 
 #include <ATen/core/Tensor.h>
 
 #include "models/core/block.h"
-#include "models/ops/dropout.h"
-#include "models/ops/kernels.h"
+#include "models/ops/dropout_mask.h"
+#include "models/ops/operation.h"
 #include "src/base/dtype.h"
 
 namespace ferry::ops {
@@ -30,8 +30,9 @@ inline Extent extent_of(const at::Tensor& x) {
 }
 
 /** The table of the tensor's device. */
-inline const Kernels& kernels_for(const at::Tensor& x) {
-  return on_cuda(x) ? cuda_kernels() : cpu_kernels();
+template <class Kernels>
+const Kernels& kernels_for(const at::Tensor& x, const Kernels& cpu, const Kernels& cuda) {
+  return on_cuda(x) ? cuda : cpu;
 }
 /** Runs a kernel where the tensor is: on a GPU in its current stream. */
 inline Launch launch_on(const at::Tensor& x, void* scratch = nullptr) {

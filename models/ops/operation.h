@@ -1,8 +1,14 @@
 #pragma once
 // The parts that each operation's header needs: the form of a kernel, names of tensors. An
 // operation has one struct of operands for each direction, which serves the CPU and CUDA alike, and
-// a table of the kernels that take them; kernels.h joins the tables. No torch here, and no CUDA
+// two tables of the kernels that take them: kCpu... and kCuda.... No torch here, and no CUDA
 // header.
+//
+// On the CPU kernels run on LibTorch's intra-op threads, whose number changes no bit. On CUDA they
+// return when the work is queued and can be captured in a CUDA graph; the scratch is free again in
+// stream order; no float atomics. Rows of a multiple of 16 bytes at 16-byte aligned addresses,
+// which a plan's tensors have, run vectorised there; others are slower and may add up a row in
+// another order. A refused launch throws Error(Fault::machine).
 //
 // Common to all kernels: matrices are row-major and dense, of the extent's type (f32, f16, bf16)
 // unless said; arithmetic is fp32, and a value is rounded once (to nearest even) where it is

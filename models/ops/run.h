@@ -1,6 +1,6 @@
 #pragma once
 // The torch half of the operations: one call of a pass, on tensors. Each folder has the run_...()
-// of its operation, which run.cpp lists.
+// of its operation, which operations.cpp lists.
 
 #include <fmt/format.h>
 
@@ -85,9 +85,5 @@ struct OpCall {
     return std::bit_cast<Params<TensorRef>>(refs);
   }
 };
-
-using RunOp = void (*)(const OpCall&);
-/** The function that runs the operation's calls. FERRY_CHECK fails for one that nobody listed. */
-RunOp run_of(const OpDef& def);
 
 }  // namespace ferry

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "models/core/block.h"
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"

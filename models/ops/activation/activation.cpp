@@ -13,7 +13,7 @@ void activation_forward(
                                  .bias = data_of(bias),
                                  .h = data_of(h),
                                  .g = data_of(g)};
-  kernels_for(a).activation_forward(its, launch_on(a));
+  kernels_for(a, kCpuActivation, kCudaActivation).activation_forward(its, launch_on(a));
 }
 
 void activation_backward(Activation kind,
@@ -30,10 +30,11 @@ void activation_backward(Activation kind,
                                   .dh = data_of(dh),
                                   .dbias = data_of(dbias),
                                   .g = data_of(g)};
-  if (!dbias.defined()) return kernels_for(dg).activation_backward(its, launch_on(dg));
+  if (!dbias.defined())
+    return kernels_for(dg, kCpuActivation, kCudaActivation).activation_backward(its, launch_on(dg));
   const ScratchScope scope(scratch);
   void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.extent.T, its.extent.W));
-  kernels_for(dg).activation_backward(its, launch_on(dg, sums));
+  kernels_for(dg, kCpuActivation, kCudaActivation).activation_backward(its, launch_on(dg, sums));
 }
 
 }  // namespace ferry::ops

@@ -1,7 +1,7 @@
 #pragma once
 // An activation function, with the bias before it.
 
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {

@@ -1,7 +1,7 @@
 #pragma once
 // f(a + bias), and in between h = a + bias.
 #include "models/core/operation.h"
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 
 namespace ferry::ops {
 

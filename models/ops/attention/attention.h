@@ -12,7 +12,7 @@
 #include <span>
 
 #include "models/core/block.h"
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 
 namespace ferry::ops {
 

@@ -1,7 +1,7 @@
 #pragma once
 // The softmax of capped scores on a GPU, for which LibTorch's attention kernels have no form.
 
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {

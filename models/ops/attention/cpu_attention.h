@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "src/base/dtype.h"
 
 namespace ferry::ops::cpu {

@@ -1,4 +1,5 @@
 #include "models/ops/attention/gpu_attention.h"
+#include "models/ops/attention/join_gradients.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
@@ -108,7 +109,7 @@ void join(const at::Tensor& dq,
                                    .dqkv = data_of(its.d_qkv),
                                    .dbias = data_of(its.d_bias)};
   const int64_t n_bytes = its.d_bias.defined() ? column_sum_scratch_bytes(T, Q) : 0;
-  cuda_kernels().join_qkv_gradients(joined, launch_on(its.d_qkv, take_bytes(its.scratch, n_bytes)));
+  kCudaAttention.join_qkv_gradients(joined, launch_on(its.d_qkv, take_bytes(its.scratch, n_bytes)));
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ void capped_forward(const AttentionForward& its) {
     multiply_f32(of.q, of.k.transpose(1, 2), products);
     block.type = dtype_of(its.qkv);
     block.products = floats_of(products);
-    cuda_kernels().capped_softmax({.block = block, .p = data_of(p)}, launch_on(p));
+    kCudaCappedSoftmax.capped_softmax({.block = block, .p = data_of(p)}, launch_on(p));
     multiply_f32(p, of.v, out);
     heads_of(its.context, head * block.n_heads * D, block.n_heads, D, at + block.first_row,
              block.n_rows)
@@ -164,7 +164,7 @@ void capped_backward(const AttentionBackward& its) {
       multiply_f32(d_out, of.v.transpose(1, 2), dp);
       block.type = dtype_of(its.qkv);
       block.products = floats_of(products);
-      cuda_kernels().capped_softmax_backward(
+      kCudaCappedSoftmax.capped_softmax_backward(
           {.block = block, .dp = floats_of(dp), .p = data_of(p), .d_products = data_of(d_products)},
           launch_on(p));
       at::Tensor dq = shaped(room.out, {block.n_heads, block.n_rows, D});

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "simd/kernels.h"
 
 namespace ferry::ops::cpu {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 
 namespace ferry::ops {
 

@@ -50,7 +50,7 @@ void take_logits(const at::Tensor& logits,
                           .sum_exp = floats_of(state.sum_exp),
                           .sum = floats_of(state.sum),
                           .label_logit = floats_of(state.label_logit)};
-  kernels_for(logits).take_logits(its, launch_on(logits));
+  kernels_for(logits, kCpuCrossEntropy, kCudaCrossEntropy).take_logits(its, launch_on(logits));
 }
 
 void cross_entropy_forward(const LogitsState& state,
@@ -101,12 +101,13 @@ void cross_entropy_backward(at::Tensor& logits,
                               .on_label = 1.0f - smoothing,
                               .factor = factor,
                               .cap = soft_cap};
-  kernels_for(logits).logits_backward(its, launch_on(logits));
+  kernels_for(logits, kCpuCrossEntropy, kCudaCrossEntropy).logits_backward(its, launch_on(logits));
 }
 
 void cap_logits(at::Tensor& logits, float soft_cap) {
-  kernels_for(logits).cap_logits(
-      {.extent = extent_of(logits), .cap = soft_cap, .logits = data_of(logits)}, launch_on(logits));
+  kernels_for(logits, kCpuCrossEntropy, kCudaCrossEntropy)
+      .cap_logits({.extent = extent_of(logits), .cap = soft_cap, .logits = data_of(logits)},
+                  launch_on(logits));
 }
 
 namespace {

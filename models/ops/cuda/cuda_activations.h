@@ -3,7 +3,7 @@
 // epilogue of cuBLASLt computes them: its GELU is the tanh form, and which bits it gives changes
 // with the algorithm that the product's size makes it take.
 
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 #include "models/ops/cuda/cuda_common.h"
 
 namespace ferry::ops::cuda {

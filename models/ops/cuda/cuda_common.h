@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "models/ops/cuda/cuda_checks.h"
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "models/ops/operation.h"
 #include "simd/philox.h"
 #include "src/base/dtype.h"

@@ -13,7 +13,7 @@ Dropout dropout_of(const RandomKey& key, int operation, float p) {
 void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out) {
   const DropoutRows its = {
       .extent = extent_of(x), .dropout = dropout, .x = data_of(x), .out = data_of(out)};
-  kernels_for(x).dropout(its, launch_on(x));
+  kernels_for(x, kCpuDropout, kCudaDropout).dropout(its, launch_on(x));
 }
 
 void dropout_residual_forward(const at::Tensor& a,
@@ -27,7 +27,7 @@ void dropout_residual_forward(const at::Tensor& a,
                                       .bias = data_of(bias),
                                       .residual = data_of(residual),
                                       .y = data_of(y)};
-  kernels_for(a).dropout_residual_forward(its, launch_on(a));
+  kernels_for(a, kCpuDropout, kCudaDropout).dropout_residual_forward(its, launch_on(a));
 }
 
 void dropout_residual_backward(const at::Tensor& dy,
@@ -43,7 +43,7 @@ void dropout_residual_backward(const at::Tensor& dy,
                                        .dbias = data_of(dbias)};
   const ScratchScope scope(scratch);
   void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.extent.T, its.extent.W));
-  kernels_for(dy).dropout_residual_backward(its, launch_on(dy, sums));
+  kernels_for(dy, kCpuDropout, kCudaDropout).dropout_residual_backward(its, launch_on(dy, sums));
 }
 
 }  // namespace ferry::ops

@@ -1,7 +1,7 @@
 #pragma once
 // Dropout, alone and with the residual sum that pre-norm layers end with.
 
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {

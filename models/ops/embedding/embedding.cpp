@@ -28,7 +28,7 @@ void embedding_forward(const BatchTensors& batch,
                                 .type_table = data_of(type),
                                 .position_table = data_of(position),
                                 .sum = data_of(sum)};
-  kernels_for(sum).embedding_forward(its, launch_on(sum));
+  kernels_for(sum, kCpuEmbedding, kCudaEmbedding).embedding_forward(its, launch_on(sum));
 }
 
 void add_embeddings(const BatchTensors& batch,
@@ -43,7 +43,7 @@ void add_embeddings(const BatchTensors& batch,
                                 .type_table = data_of(type),
                                 .position_table = data_of(position),
                                 .sum = data_of(sum)};
-  kernels_for(sum).embedding_forward(its, launch_on(sum));
+  kernels_for(sum, kCpuEmbedding, kCudaEmbedding).embedding_forward(its, launch_on(sum));
 }
 
 void embedding_backward(const at::Tensor& ids,
@@ -63,7 +63,7 @@ void embedding_backward(const at::Tensor& ids,
   const ScratchScope scope(scratch);
   void* order = take_bytes(
       scratch, embedding_backward_scratch_bytes(its.extent.T, its.extent.W, on_cuda(dx)));
-  kernels_for(dx).embedding_backward(its, launch_on(dx, order));
+  kernels_for(dx, kCpuEmbedding, kCudaEmbedding).embedding_backward(its, launch_on(dx, order));
 }
 
 }  // namespace ferry::ops

@@ -7,7 +7,7 @@ namespace ferry::ops {
 void gate_forward(Activation kind, const at::Tensor& gate_up, at::Tensor& out) {
   const GateForward its = {
       .extent = extent_of(out), .kind = kind, .gate_up = data_of(gate_up), .out = data_of(out)};
-  kernels_for(out).gate_forward(its, launch_on(out));
+  kernels_for(out, kCpuGate, kCudaGate).gate_forward(its, launch_on(out));
 }
 
 void gate_backward(Activation kind,
@@ -21,7 +21,7 @@ void gate_backward(Activation kind,
                             .gate_up = data_of(gate_up),
                             .d_gate_up = data_of(d_gate_up),
                             .out = data_of(out)};
-  kernels_for(d_out).gate_backward(its, launch_on(d_out));
+  kernels_for(d_out, kCpuGate, kCudaGate).gate_backward(its, launch_on(d_out));
 }
 
 }  // namespace ferry::ops

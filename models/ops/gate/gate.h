@@ -2,7 +2,7 @@
 // The gated activation f(gate) * up of rows that hold gate, then up (Shazeer 2020): SwiGLU with
 // SiLU, GEGLU with GELU.
 
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {

@@ -1,7 +1,7 @@
 #pragma once
 // f(gate) * up of gate_up = (gate, up).
 #include "models/core/operation.h"
-#include "models/ops/activation/activation_kind.h"
+#include "models/ops/activation_kind.h"
 
 namespace ferry::ops {
 

@@ -36,7 +36,7 @@ void head_norm_forward(const HeadNorm& norm,
                                .k_weight = data_of(k_weight),
                                .rstd = floats_of(rstd),
                                .y = data_of(y)};
-  kernels_for(x).head_norm_forward(its, launch_on(x));
+  kernels_for(x, kCpuHeadNorm, kCudaHeadNorm).head_norm_forward(its, launch_on(x));
 }
 
 void head_norm_backward(const HeadNorm& norm,
@@ -60,7 +60,7 @@ void head_norm_backward(const HeadNorm& norm,
   const ScratchScope scope(scratch);
   void* sums = take_bytes(
       scratch, head_norm_backward_scratch_bytes(its.rows.T, its.rows.head_width, on_cuda(x)));
-  kernels_for(x).head_norm_backward(its, launch_on(x, sums));
+  kernels_for(x, kCpuHeadNorm, kCudaHeadNorm).head_norm_backward(its, launch_on(x, sums));
 }
 
 }  // namespace ferry::ops

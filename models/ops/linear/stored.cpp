@@ -20,7 +20,7 @@ void read_tile(const StoredMatrix& matrix,
                         .first_column = first_column,
                         .stored = data_of(w),
                         .out = data_of(tile)};
-  kernels_for(tile).read_tile(its, launch_on(tile));
+  kernels_for(tile, kCpuStored, kCudaStored).read_tile(its, launch_on(tile));
 }
 
 }  // namespace ferry::ops

@@ -57,7 +57,7 @@ void dropout_residual_norm_forward(const at::Tensor& a,
                            .mean = floats_of(state.mean),
                            .rstd = floats_of(state.rstd),
                            .y = data_of(y)};
-  kernels_for(a).dropout_residual_norm_forward(its, launch_on(a));
+  kernels_for(a, kCpuNorm, kCudaNorm).dropout_residual_norm_forward(its, launch_on(a));
 }
 
 void dropout_residual_norm_backward(const at::Tensor& dy,
@@ -76,7 +76,8 @@ void dropout_residual_norm_backward(const at::Tensor& dy,
   NormBackward its = backward_of(dy, z, norm, state, d_sum, dropout, dz, d_norm);
   its.da = data_of(da);
   its.dbias = data_of(dbias);
-  kernels_for(dy).dropout_residual_norm_backward(its, launch_backward(dy, scratch));
+  kernels_for(dy, kCpuNorm, kCudaNorm)
+      .dropout_residual_norm_backward(its, launch_backward(dy, scratch));
 }
 
 void norm_apply(const at::Tensor& z,
@@ -90,7 +91,7 @@ void norm_apply(const at::Tensor& z,
                          .mean = floats_of(state.mean),
                          .rstd = floats_of(state.rstd),
                          .y = data_of(y)};
-  kernels_for(z).norm_apply(its, launch_on(z));
+  kernels_for(z, kCpuNorm, kCudaNorm).norm_apply(its, launch_on(z));
 }
 
 void norm_dropout_forward(const at::Tensor& z,
@@ -108,7 +109,7 @@ void norm_dropout_forward(const at::Tensor& z,
                            .mean = floats_of(state.mean),
                            .rstd = floats_of(state.rstd),
                            .y = data_of(y)};
-  kernels_for(z).norm_dropout_forward(its, launch_on(z));
+  kernels_for(z, kCpuNorm, kCudaNorm).norm_dropout_forward(its, launch_on(z));
 }
 
 void norm_dropout_backward(const at::Tensor& dy,
@@ -121,8 +122,9 @@ void norm_dropout_backward(const at::Tensor& dy,
                            NormParams& d_norm,
                            Scratch& scratch) {
   const ScratchScope scope(scratch);
-  kernels_for(dy).norm_dropout_backward(backward_of(dy, z, norm, state, d_sum, dropout, dz, d_norm),
-                                        launch_backward(dy, scratch));
+  kernels_for(dy, kCpuNorm, kCudaNorm)
+      .norm_dropout_backward(backward_of(dy, z, norm, state, d_sum, dropout, dz, d_norm),
+                             launch_backward(dy, scratch));
 }
 
 }  // namespace ferry::ops

@@ -3,7 +3,7 @@
 // sublayers (dropout_residual_norm), or the embeddings' LayerNorm then dropout (norm_dropout). Rows
 // on CUDA: W <= 8192 in f32, 16384 in 16 bits, 2048 where a row is not a multiple of 16 bytes.
 
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {

@@ -27,7 +27,7 @@ void residual_rms_norm_forward(const at::Tensor& a,
                               .z = data_of(z),
                               .rstd = floats_of(rstd),
                               .y = data_of(y)};
-  kernels_for(a).residual_rms_norm_forward(its, launch_on(a));
+  kernels_for(a, kCpuRmsNorm, kCudaRmsNorm).residual_rms_norm_forward(its, launch_on(a));
 }
 
 void residual_rms_norm_backward(const at::Tensor& dy,
@@ -51,7 +51,7 @@ void residual_rms_norm_backward(const at::Tensor& dy,
   const ScratchScope scope(scratch);
   void* sums =
       take_bytes(scratch, rms_norm_backward_scratch_bytes(its.extent.T, its.extent.W, on_cuda(dy)));
-  kernels_for(dy).residual_rms_norm_backward(its, launch_on(dy, sums));
+  kernels_for(dy, kCpuRmsNorm, kCudaRmsNorm).residual_rms_norm_backward(its, launch_on(dy, sums));
 }
 
 void rms_norm_apply(const at::Tensor& z,
@@ -65,7 +65,7 @@ void rms_norm_apply(const at::Tensor& z,
                             .weight = data_of(weight),
                             .rstd = floats_of(rstd),
                             .y = data_of(y)};
-  kernels_for(z).rms_norm_apply(its, launch_on(z));
+  kernels_for(z, kCpuRmsNorm, kCudaRmsNorm).rms_norm_apply(its, launch_on(z));
 }
 
 }  // namespace ferry::ops

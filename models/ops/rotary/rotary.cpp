@@ -29,7 +29,7 @@ void rotate(const Rotary& rotary, const at::Tensor& position_ids, bool back, at:
                       .frequencies = rotary.frequencies.data(),
                       .long_frequencies = has_long ? rotary.long_frequencies.data() : nullptr,
                       .x = data_of(qkv)};
-  kernels_for(qkv).rotate(its, launch_on(qkv));
+  kernels_for(qkv, kCpuRotary, kCudaRotary).rotate(its, launch_on(qkv));
 }
 
 }  // namespace

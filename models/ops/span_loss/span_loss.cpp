@@ -98,7 +98,7 @@ void span_loss_forward(const at::Tensor& logits,
                                .end_weight = 0.5f * batch.end_loss_weight,
                                .lse = floats_of(lse),
                                .losses = floats_of(items)};
-  cuda_kernels().span_loss_forward(its, launch_on(logits));
+  kCudaSpanLoss.span_loss_forward(its, launch_on(logits));
   if (loss.defined()) loss.copy_(items.sum());
 }
 
@@ -118,7 +118,7 @@ void span_loss_backward(const at::Tensor& logits,
                                 .start_factor = factors[0],
                                 .end_factor = factors[1],
                                 .d_logits = floats_of(d_logits)};
-  cuda_kernels().span_loss_backward(its, launch_on(logits));
+  kCudaSpanLoss.span_loss_backward(its, launch_on(logits));
 }
 
 }  // namespace ferry::ops

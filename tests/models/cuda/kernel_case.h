@@ -13,7 +13,7 @@
 
 #include "models/core/block.h"
 #include "models/ops/cuda_scratch.h"
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 #include "simd/philox.h"
 
 namespace ferry::ops::cuda::test {

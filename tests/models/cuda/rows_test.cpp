@@ -1,6 +1,7 @@
 // Column sums, joined q, k, v gradients and first rows against ATen.
 
 #include "models/ops/rows/rows.h"
+#include "models/ops/attention/join_gradients.h"
 #include "models/ops/dispatch.h"
 #include "tests/models/cuda/kernel_case.h"
 
@@ -44,10 +45,10 @@ TEST_P(Rows, JoinedGradientsOfAllAndOfGroupedHeads) {
                             .dv = dv.data_ptr(),
                             .dqkv = dqkv.data_ptr(),
                             .dbias = dbias.data_ptr()};
-    cuda_kernels().join_qkv_gradients(its, launch_on(dq, room.bytes.data_ptr()));
+    kCudaAttention.join_qkv_gradients(its, launch_on(dq, room.bytes.data_ptr()));
     its.dqkv = without.data_ptr();
     its.dbias = nullptr;
-    cuda_kernels().join_qkv_gradients(its, launch_on(dq));
+    kCudaAttention.join_qkv_gradients(its, launch_on(dq));
     EXPECT_TRUE(at::equal(dqkv, at::cat({dq, dk, dv}, 1)));
     EXPECT_TRUE(at::equal(without, dqkv));
     expect_close(dbias, f64(dqkv).sum(0), "dbias");

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/core/block.h"
-#include "models/ops/dropout.h"
+#include "models/ops/dropout_mask.h"
 
 namespace ferry::ops_bench {
 

@@ -1,4 +1,4 @@
-#include "models/ops/run.h"
+#include "models/ops/operations.h"
 
 #include <algorithm>
 
