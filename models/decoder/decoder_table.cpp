@@ -90,6 +90,11 @@ void add_gpt_layer(ModelBuilder& builder,
                            model.hidden_dropout, decoder_layer_output));
 }
 
+void leave_other_logits(ModelTable& model, std::initializer_list<const char*> names) {
+  if (model.head != HeadKind::causal_lm)
+    model.hf_ignored.insert(model.hf_ignored.end(), names.begin(), names.end());
+}
+
 void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head) {
   const int64_t W = model.width;
   BlockBuilder b = builder.block("head", BlockKind::head);
@@ -241,7 +246,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
                     .logits = config.logits,
                     .tags = is_llama ? "score" : "classifier",
                     .has_tag_bias = config.has_tag_bias});
-  if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
+  leave_other_logits(model, {"lm_head.weight"});
   return model;
 }
 

@@ -4,6 +4,7 @@
 // A family's folder fills in the sizes and the names. Torch-free.
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -146,6 +147,8 @@ struct DecoderHead {
   bool has_tag_bias = true;
 };
 void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head);
+/** A model with another head than a vocabulary's ignores these weights of a language model. */
+void leave_other_logits(ModelTable& model, std::initializer_list<const char*> names);
 
 /** A decoder's table without blocks yet; dropouts of the options come first. Refuses with
  * FERRY_CHECK what no operation computes. */

@@ -110,7 +110,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   add_decoder_head(
       builder, model,
       {.norm = "gpt_neox.final_layer_norm", .vocabulary = "embed_out", .is_tied = is_tied});
-  if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("embed_out.weight");
+  leave_other_logits(model, {"embed_out.weight"});
   return model;
 }
 

@@ -79,8 +79,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
     add_layer(builder, i, gpt, model);
   add_decoder_head(builder, model,
                    {.norm = "transformer.ln_f", .is_tied = is_tied, .has_bias = true});
-  if (options.head != HeadKind::causal_lm)
-    model.hf_ignored.insert(model.hf_ignored.end(), {"lm_head.weight", "lm_head.bias"});
+  leave_other_logits(model, {"lm_head.weight", "lm_head.bias"});
   return model;
 }
 

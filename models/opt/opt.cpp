@@ -92,7 +92,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
                     .projection = projection("project_out"),
                     .word_width = word_width,
                     .is_tied = true});
-  if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
+  leave_other_logits(model, {"lm_head.weight"});
   return model;
 }
 

@@ -139,11 +139,8 @@ std::byte* Executor::address_of(int b, Segment segment, int64_t element) const {
 // ---- Done in each step
 
 void Executor::run(const Action& action, Updates& updates) {
+  FERRY_CHECK(!is_pass(action.verb), "a pass without layer operations");
   switch (action.verb) {
-    case Verb::forward:
-    case Verb::recompute:
-    case Verb::backward:
-      FERRY_CHECK(false, "a pass without layer operations");
     case Verb::accumulate:
       accumulate(action);
       break;
@@ -198,7 +195,7 @@ void Executor::move(const Action& action) {
 }
 
 void Executor::begin_pass(const ReadyList::Item& item) {
-  if (item.action->verb != Verb::backward || !item.memory.grads) return;
+  if (!item.memory.grads) return;
   // The norm goes over the whole prefix, and a slot holds another block's gradients before.
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
   for (const ElementRange& gap : updates_of_[static_cast<size_t>(item.action->block)].gaps)
@@ -206,8 +203,7 @@ void Executor::begin_pass(const ReadyList::Item& item) {
 }
 
 void Executor::end_pass(const ReadyList::Item& item) {
-  if (item.action->verb == Verb::backward && find(item.action->writes, Role::sum))
-    accumulate(*item.action);
+  if (find(item.action->writes, Role::sum)) accumulate(*item.action);
   release(*item.action);
 }
 

@@ -22,6 +22,9 @@ struct StepShape;
 enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save, nvme_read, nvme_write };
 inline constexpr int kQueues = 8;
 std::string_view name_of(QueueId queue);
+constexpr bool is_on_drive(QueueId queue) {
+  return queue == QueueId::nvme_read || queue == QueueId::nvme_write;
+}
 /** By queue: the index of an action, of which there is none yet. */
 constexpr std::array<int, kQueues> no_actions() {
   std::array<int, kQueues> none{};

@@ -141,8 +141,7 @@ const TaskKind& task_kind_of(const config::Config& config) {
 }
 
 std::string note_of_missing_end(const config::Config& config, const Tokenizer& tokenizer) {
-  if (task_kind_of(config).head != HeadKind::causal_lm || tokenizer.special_ids().eos >= 0)
-    return {};
+  if (!task_kind_of(config).generates() || tokenizer.special_ids().eos >= 0) return {};
   return "the tokenizer names no end token: texts are trained without one, and the model will not "
          "learn to stop (name one in tokenizer_config.json: \"eos_token\": \"TOKEN\")";
 }

@@ -84,8 +84,7 @@ void check_training(const config::Config& config, const Tell& tell) {
   check_vocabulary(model, tokenizer, table);
   if (const std::string note = note_of_missing_end(config, tokenizer); !note.empty()) tell(note);
   // Each text of a language model ends with it.
-  if (const int32_t end = tokenizer.special_ids().eos;
-      end >= 0 && task_kind_of(config).head == HeadKind::causal_lm)
+  if (const int32_t end = tokenizer.special_ids().eos; end >= 0 && task_kind_of(config).generates())
     check_rows(std::span(&end, 1), tokenizer, table);
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   const RowNeed rows = task_kind_of(config).rows;

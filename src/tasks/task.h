@@ -199,6 +199,8 @@ struct TaskKind {
   std::string_view name;  ///< as the option task names it
   HeadKind head;
   RowNeed rows;
+  /** True of models that go on with a text. */
+  bool generates() const { return head == HeadKind::causal_lm; }
   /** Of training data with these labels. */
   std::shared_ptr<const Task> (*make)(LabelScheme scheme, const TaskSettings& settings);
   /** Of a trained model; throws Error(data) where its config.json lacks what the task needs. */

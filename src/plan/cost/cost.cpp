@@ -264,60 +264,39 @@ double CostModel::arithmetic_seconds(const Action& action, double n_bytes) const
 
 double CostModel::seconds(const Action& action, double replayed, int64_t ring_bytes) const {
   if (is_move(action.verb)) return move_seconds(action, ring_bytes);
-  switch (action.verb) {
-    case Verb::forward:
-    case Verb::recompute:
-      return pass(action, replayed).seconds;
-    case Verb::backward: {
-      const double seconds = pass(action, replayed).seconds;
-      const int64_t sum_bytes = bytes_of(action.writes, Role::sum);
-      if (sum_bytes == 0) return seconds;
-      return seconds +
-             arithmetic_seconds(action,
-                                static_cast<double>(sum_bytes + bytes_of(action.reads, Role::sum) +
-                                                    bytes_of(action.writes, Role::grads)));
-    }
-    case Verb::decide:
-      return gpu_ ? kDecision_s : 0;
-    case Verb::read_weights:
-    case Verb::write_grads:
-    case Verb::read_grads:
-    case Verb::fetch_states:
-    case Verb::send_states:
-    case Verb::commit:
-      return drive_seconds(action);
-    default:
-      return arithmetic_seconds(
-          action, static_cast<double>(bytes_of(action.reads) + bytes_of(action.writes)));
+  if (is_pass(action.verb)) {
+    const double seconds = pass(action, replayed).seconds;
+    const int64_t sum_bytes = bytes_of(action.writes, Role::sum);
+    if (sum_bytes == 0) return seconds;
+    return seconds + arithmetic_seconds(
+                         action, static_cast<double>(sum_bytes + bytes_of(action.reads, Role::sum) +
+                                                     bytes_of(action.writes, Role::grads)));
   }
+  if (is_on_drive(action.queue)) return drive_seconds(action);
+  if (action.verb == Verb::decide) return gpu_ ? kDecision_s : 0;
+  return arithmetic_seconds(action,
+                            static_cast<double>(bytes_of(action.reads) + bytes_of(action.writes)));
 }
 
 CostModel::Submission CostModel::submission(const Action& action, double replayed) const {
   if (!gpu_ || action.queue != QueueId::compute) return {};
   const double launch_s = machine_.gpu->launch_s;
   const auto of_launches = [&](double n) -> Submission { return {n * launch_s, n}; };
-  switch (action.verb) {
-    case Verb::forward:
-    case Verb::recompute:
-      return pass(action, replayed).submission;
-    case Verb::backward: {
-      Submission submission = pass(action, replayed).submission;
-      const double n_sums = bytes_of(action.writes, Role::sum) > 0 ? 1 : 0;
-      submission.seconds += n_sums * launch_s;
-      submission.n_launches += n_sums;
-      return submission;
-    }
-    case Verb::square_sum:
-      return of_launches(kSquareSumKernels);
-    case Verb::update:
-      return of_launches(static_cast<double>(n_trained_tensors(action.block)));
-    default:
-      return of_launches(1);
+  if (is_pass(action.verb)) {
+    Submission submission = pass(action, replayed).submission;
+    const double n_sums = bytes_of(action.writes, Role::sum) > 0 ? 1 : 0;
+    submission.seconds += n_sums * launch_s;
+    submission.n_launches += n_sums;
+    return submission;
   }
+  if (action.verb == Verb::square_sum) return of_launches(kSquareSumKernels);
+  if (action.verb == Verb::update)
+    return of_launches(static_cast<double>(n_trained_tensors(action.block)));
+  return of_launches(1);
 }
 
 double CostModel::speed(QueueId queue, const Beside& beside) const {
-  if (queue == QueueId::nvme_read || queue == QueueId::nvme_write) {
+  if (is_on_drive(queue)) {
     const bool reads = queue == QueueId::nvme_read;
     if (machine_.nvme.empty() || !(reads ? beside.nvme_write : beside.nvme_read)) return 1;
     const NvmeProfile& drive = machine_.nvme.front();

@@ -18,7 +18,7 @@ namespace ferry {
 namespace {
 
 void check_generates(const HfDirectory& model) {
-  if (kind_of_model(model.config()).head == HeadKind::causal_lm) return;
+  if (kind_of_model(model.config()).generates()) return;
   throw Error(
       Fault::data, "generate.model",
       fmt::format("'{}' is no language model that generates", model.path().string()),
