@@ -106,7 +106,7 @@ void accumulate(float* sum, const void* grad, DType grad_type, int64_t n);
 /** sum = float(grad): the first micro-batch. */
 void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n);
 
-/** The norm tree (design 5): chunks of 4096 of a block's gradients, which are its trained prefix
+/** The norm tree: chunks of 4096 of a block's gradients, which are its trained prefix
  * with zeros between tensors; in each, 64 double lanes, lane i summing the squares of the elements
  * i, i + 64, ... of the chunk in order; then lane i += lane i + 32, i + 16, ... i + 1; then chunk
  * sums in order. Squares of floats are exact in double, so fused or not

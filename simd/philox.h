@@ -36,7 +36,7 @@ FERRY_INLINE PhiloxWords philox(uint64_t counter, uint64_t key) {
   return {{c0, c1, c2, c3}};
 }
 
-/** The random word of element `element` (design 5). */
+/** The random word of element `element`. */
 FERRY_INLINE uint32_t philox_element(uint64_t element, uint64_t key) {
   return philox(element / 4, key).word[element % 4];
 }

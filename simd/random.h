@@ -1,5 +1,5 @@
 #pragma once
-// Keys for everything random (design 5): one 64-bit key per (seed, step, micro-batch, block,
+// Keys for everything random: one 64-bit key per (seed, step, micro-batch, block,
 // operation), the same wherever and however often the operation runs. Host only; the key then goes
 // to dropout_mask, to CUDA kernels, or seeds LibTorch's generator around fused attention.
 

@@ -70,7 +70,7 @@ class ProgramBlock final : public Block {
     run({block_->plan.backward, backward_}, key, batch, memory, ports, routed, none, none);
   }
 
-  void recompute(const BatchTensors& batch, BlockMemory& memory, Ports ports) override {
+  void recompute_selected(const BatchTensors& batch, BlockMemory& memory, Ports ports) override {
     const RoutedRows routed = routed_rows(ports);
     at::Tensor none;
     if (!has_no_rows(batch, routed))

@@ -110,7 +110,7 @@ class ScratchScope {
   int64_t mark_;
 };
 
-/** Random numbers of one block in one micro-batch (design 5): dropout off when !training. */
+/** Random numbers of one block in one micro-batch: dropout off when !training. */
 struct RandomKey {
   bool training = false;
   uint64_t seed = 0;
@@ -168,9 +168,10 @@ class Block {
                         const BatchTensors& batch,
                         BlockMemory& memory,
                         Ports ports) = 0;
-  /** Writes the activations that the table calls recomputed, from the other ones and from what the
-   * forward reads: the same bits that the forward wrote. */
-  virtual void recompute(const BatchTensors&, BlockMemory&, Ports /*ports*/) {}
+  /** Selective recomputation: writes the activations that the table calls recomputed, from the
+   * other activations and from what the forward reads. They get the bits that the forward wrote.
+   * Full recomputation calls forward() again. */
+  virtual void recompute_selected(const BatchTensors&, BlockMemory&, Ports /*ports*/) {}
 };
 
 /** The block's code for this table entry. */

@@ -80,9 +80,9 @@ struct BlockProgram {
   bool is_read_from_port(ValueId id) const { return producer_of(id) == kNone; }
 };
 
-/** Facts about the run that sizes depend on. */
 struct GradientOps;
 
+/** Facts about a run on which sizes depend. */
 struct ProgramTarget {
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;

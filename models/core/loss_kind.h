@@ -7,7 +7,7 @@
 
 namespace ferry {
 
-/** The kind of loss (design 5: the mean over all label tokens or samples of the step). For question
+/** The kind of loss (the mean over all label tokens or samples of the step). For question
  * answering it is half the mean over the starts plus half the mean over the ends. */
 enum class LossKind : uint8_t {
   cross_entropy,

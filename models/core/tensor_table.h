@@ -1,5 +1,5 @@
 #pragma once
-// The tensor table (design 2): name, shape, type and decay group of every parameter of every block,
+// The tensor table: name, shape, type and decay group of every parameter of every block,
 // and shape and type of everything a block's operations save, known without torch and without
 // weights. Families fill it (models/bert/bert_table.h); allocation, plan, report, export and
 // checkpoint all read it, and nothing else.
@@ -31,8 +31,8 @@ struct NormalInit {
 };
 
 /** One parameter of a block. It has the same element offset in every segment of its block that
- * holds it (weights; where it is trained grads, master, adam_m, adam_v too), a multiple of 256
- * elements, so it starts on a 512-byte boundary in each type. */
+ * holds it (weights; where it is trained gradients, master and the optimizer's states, too), a
+ * multiple of 256 elements, so it starts on a 512-byte boundary in each type. */
 struct ParamSpec {
   std::string name;            ///< inside the block: "attention.qkv.weight"
   std::vector<int64_t> shape;  ///< row-major
@@ -88,7 +88,7 @@ struct StreamShape {
   bool operator==(const StreamShape&) const = default;
 };
 
-/** The shape of a micro-batch as far as memory goes (design 4). Its numbers are of the first
+/** The shape of a micro-batch as far as memory goes. Its numbers are of the first
  * stream, or of the stream that an operation works on. */
 struct BatchShape {
   int64_t tokens = 0;      ///< one of the few token-count sizes, dummy tail included
@@ -167,7 +167,7 @@ struct SavedSpec {
   std::vector<int64_t> shape;
   DType dtype = DType::f32;
   bool recomputed =
-      false;  ///< cheap for its size: Block::recompute() makes it again from the others
+      false;  ///< cheap for its size: Block::recompute_selected() makes it again from the others
   int64_t n_elements() const;
   int64_t n_bytes() const { return n_elements() * static_cast<int64_t>(size_of(dtype)); }
 };
@@ -262,7 +262,7 @@ struct BlockTable {
   std::function<ScratchNeed(const BatchShape&)> scratch;
   /** The work on one micro-batch of this shape, all of its sequences as long as the longest. */
   std::function<BlockWork(const BatchShape&, bool backward)> work;
-  /** The work of Block::recompute(); none where no activation is recomputed. */
+  /** The work of Block::recompute_selected(); none where no activation is recomputed. */
   std::function<BlockWork(const BatchShape&)> recompute_work;
   /** The program that the code of the block runs (models/core/compile.h). */
   std::shared_ptr<const CompiledBlock> compiled;

@@ -41,7 +41,7 @@ class DeviceMath {
   virtual void update(std::span<const simd::UpdateArgs> tensors) = 0;
   /** sum (fp32) = g on the first micro-batch, += g on the others. */
   virtual void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) = 0;
-  /** *total = the square sum of g (n) by the tree of design 5 (simd/kernels.h). */
+  /** *total = the square sum of g (n) by the norm tree of simd/kernels.h. */
   virtual void square_sum(const void* g, DType type, int64_t n, double* total) = 0;
   virtual void zero(void* to, int64_t n_bytes) = 0;
 };

@@ -176,7 +176,7 @@ class Executor {
   void end_pass(const ReadyList::Item& item);
   void run(const Action& action, Updates& updates);
   void move(const Action& action);
-  void release(const Action& action);
+  void poison_dead(const Action& action);
   void accumulate(const Action& action);
   void combine(const Action& action);
   void square_sum(const Action& action);

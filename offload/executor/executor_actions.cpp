@@ -71,7 +71,7 @@ PassMemory Executor::memory_of(const Action& action) const {
         case Role::workspace:
         case Role::states:
         case Role::square_sum:
-        case Role::released:
+        case Role::dead:
           break;
       }
     }
@@ -180,12 +180,12 @@ void Executor::run(const Action& action, Updates& updates) {
     default:
       move(action);
   }
-  release(action);
+  poison_dead(action);
 }
 
-void Executor::release(const Action& action) {
+void Executor::poison_dead(const Action& action) {
   for (const Bytes& bytes : action.writes)
-    if (bytes.role == Role::released) device_.poison(at<std::byte>(bytes), bytes.n_bytes);
+    if (bytes.role == Role::dead) device_.poison(at<std::byte>(bytes), bytes.n_bytes);
 }
 
 void Executor::move(const Action& action) {
@@ -204,7 +204,7 @@ void Executor::begin_pass(const ReadyList::Item& item) {
 
 void Executor::end_pass(const ReadyList::Item& item) {
   if (find(item.action->writes, Role::sum)) accumulate(*item.action);
-  release(*item.action);
+  poison_dead(*item.action);
 }
 
 void Executor::accumulate(const Action& action) {

@@ -46,7 +46,7 @@ enum class Verb : uint8_t {
   send_step_sums,     ///< losses and norm parts of the device
   // Passes of blocks.
   forward,
-  recompute,  ///< forward again, for its activations
+  recompute,  ///< makes activations again: all of them by a forward, or a selected part
   backward,   ///< gradients of this micro-batch (and their sum, where it lies on the device)
   // Arithmetic on gradients and states, where they lie.
   accumulate,  ///< staged gradients of one micro-batch into the fp32 sum
@@ -93,7 +93,7 @@ enum class Role : uint8_t {
   workspace,  ///< content of no meaning before and after
   states,
   square_sum,
-  released,  ///< written: a whole region whose content nobody reads after this
+  dead,  ///< written: nobody reads the content of this whole region after the action
 };
 
 /** A range of a region. */

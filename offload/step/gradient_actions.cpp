@@ -42,7 +42,7 @@ void GradientActions::after_backward(int b, int micro, bool is_last, RegionId at
   // memory.
   if (is_last && norm_on_device(b) && block(b).is_trained)
     square_sum(b, QueueId::compute, at, layout_.step_sums);
-  block(b).writes_grads ? write_to_drive(b, at) : send_grads(b, micro, at);
+  block(b).writes_grads_to_drive ? write_to_drive(b, at) : send_grads(b, micro, at);
   if (is_last) update_as_grads_arrive(b);
 }
 
@@ -57,7 +57,7 @@ void GradientActions::finish(int n_micro, const WeightSlot& weight_slot) {
   draft_.add({.verb = Verb::commit, .queue = QueueId::nvme_write});
 }
 
-RegionId GradientActions::write_grads(Action& run, int t) {
+RegionId GradientActions::choose_place(Action& run, int t) {
   const int b = run.block;
   if (!block(b).has_grads) return -1;
   const RegionId at = uses_slot(b) ? grads_.region(grad_slot_ = grad_slot(b, t))
@@ -329,7 +329,7 @@ void GradientActions::fetch_next_piece() {
 void GradientActions::read_grads() {
   for (; n_grads_read_ < n_fetched_; ++n_grads_read_) {
     const auto [b, piece] = pieces_[n_grads_read_];
-    if (!block(b).writes_grads) continue;
+    if (!block(b).writes_grads_to_drive) continue;
     if (!has_written_[static_cast<size_t>(b)]) return;
     const StateRecord record = state_record(shape_, b, piece);
     Action read{.verb = Verb::read_grads, .queue = QueueId::nvme_read, .block = b, .piece = piece};
@@ -359,7 +359,7 @@ void GradientActions::update_piece(int b, int piece, RegionId slot) {
   };
   Action update = update_of(b);
   update.piece = piece;
-  if (block(b).writes_grads)
+  if (block(b).writes_grads_to_drive)
     put(update.reads, slot, record.grads.offset, record.grads.n_bytes, Role::grads);
   else
     of_segment(update.reads, Segment::grads, Role::grads);

@@ -32,7 +32,7 @@ class GradientActions {
   /** Tells a backward, pass `t`, where its gradients go: to a slot where they leave for the
    * host, else to where they stay; through a region of their own where they are added there.
    * Returns the place of the sum. */
-  RegionId write_grads(Action& run, int t);
+  RegionId choose_place(Action& run, int t);
   /** Follows the backward of a micro-batch, which left its gradients or their sum `at`. */
   void after_backward(int b, int micro, bool is_last, RegionId at);
   /** Makes a block's weights ready to be updated in a slot of the device, which it returns. */
@@ -54,7 +54,7 @@ class GradientActions {
   /** Final gradients of the block are on the device at some time. */
   bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
   /** Its gradients leave the slot of its backward. */
-  bool uses_slot(int b) const { return block(b).grads_on_host || block(b).writes_grads; }
+  bool uses_slot(int b) const { return block(b).grads_on_host || block(b).writes_grads_to_drive; }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
   /** To the host, where the device is another. */
@@ -65,7 +65,7 @@ class GradientActions {
   void add_combine(Action combine);
   void combine_across(int user, Bytes use, const Bytes& sum, bool to_host);
   /** One action for all that a block borrows from where its own gradients are; users in forward
-   * order, as design 5 adds them. */
+   * order. */
   void combine_tied();
   void square_sum(int b, QueueId queue, RegionId grads, RegionId sums);
   void square_sums();

@@ -116,7 +116,7 @@ class LayoutMaker {
           out.n_slot_elements > 0 && (block(b).place.weights == Place::host || out.reads_weights);
       out.updates_on_host = shape_.updates_in(b) == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
-      out.writes_grads = shape_.grads_on_drive(b);
+      out.writes_grads_to_drive = shape_.grads_on_drive(b);
       out.grads_on_host = block(b).place.grads == Place::host;
       out.grads_reach_host = out.grads_on_host || out.updates_on_host;
       out.sends_weights = out.is_trained && has_states_apart(b);
@@ -125,7 +125,7 @@ class LayoutMaker {
                   name_of(block(b).place.weights), name_of(block(b).place.states),
                   name_of(block(b).place.grads));
       out.has_grads |= out.is_trained;
-      FERRY_CHECK(!out.writes_grads || shape_.may_write_grads(b),
+      FERRY_CHECK(!out.writes_grads_to_drive || shape_.may_write_grads(b),
                   "{}'s gradients are added to, and would wait on a drive", block(b).name);
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
@@ -149,7 +149,7 @@ class LayoutMaker {
   bool can_be_placed(int b) const {
     const BlockPlacement& place = block(b).place;
     const BlockLayout& out = decided(b);
-    if (out.writes_grads && out.n_state_pieces == 0) return false;
+    if (out.writes_grads_to_drive && out.n_state_pieces == 0) return false;
     if (has_states_apart(b)) return true;
     if (out.reads_weights &&
         (!block(b).borrowed.empty() || (out.is_trained && out.n_state_pieces == 0)))
@@ -576,7 +576,7 @@ int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned
   for (const std::vector<Bytes>* all : {&action.reads, &action.writes})
     for (const Bytes& bytes : *all) {
       const Region& region = layout.region(bytes.region);
-      if (region.place != Place::host || bytes.role == Role::released) continue;
+      if (region.place != Place::host || bytes.role == Role::dead) continue;
       const int64_t begin = region.offset + bytes.offset;
       n_bytes += std::max<int64_t>(0, begin + bytes.n_bytes - std::max(begin, pinned_end));
     }

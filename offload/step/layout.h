@@ -1,7 +1,7 @@
 #pragma once
 // The place of every byte of a run: one reservation a place, cut into tagged regions by a pure
 // function of the step's shape. `ferry plan` prints this object, the arenas allocate it, and the
-// out-of-memory message names its regions (design 6). Nothing of 1 MiB or more is allocated outside
+// out-of-memory message names its regions. Nothing of 1 MiB or more is allocated outside
 // it once a run has started.
 
 #include <array>
@@ -49,12 +49,12 @@ struct BlockLayout {
   /** A slot of the block's own for weights that stay on the device while the host updates them;
    * laid out as any weight slot. -1: passes read the segment or a slot. */
   RegionId own_slot = -1;
-  bool streams = false;           ///< its weights go through weight slots
-  int n_state_pieces = 0;         ///< of states on a drive; 0: they do not live there
-  bool writes_grads = false;      ///< to a drive, as they arrive; in these pieces
-  bool reads_weights = false;     ///< from a drive, into weight slots
-  bool grads_on_host = false;     ///< final ones
-  bool grads_reach_host = false;  ///< these, or those that go on to a drive from there
+  bool streams = false;                ///< its weights go through weight slots
+  int n_state_pieces = 0;              ///< of states on a drive; 0: they do not live there
+  bool writes_grads_to_drive = false;  ///< as they arrive; in these pieces
+  bool reads_weights = false;          ///< from a drive, into weight slots
+  bool grads_on_host = false;          ///< final ones
+  bool grads_reach_host = false;       ///< these, or those that go on to a drive from there
   bool updates_on_host = false;
   bool sends_weights = false;  ///< updated in a weight slot of the device, whose home is the host
   bool is_trained = false;

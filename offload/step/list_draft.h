@@ -29,13 +29,13 @@ class ListDraft {
   int add_move(Action move, Bytes from, Bytes to, RegionId releases = -1);
   /** Nobody reads what the region holds after the action. */
   void release(Action& action, RegionId region) const {
-    if (region >= 0) put(action.writes, region, 0, layout_.region(region).n_bytes, Role::released);
+    if (region >= 0) put(action.writes, region, 0, layout_.region(region).n_bytes, Role::dead);
   }
   /** The same of the last action that has used the start of the region. */
   void release_after_last_use(RegionId region) {
     Action& last = list_[static_cast<size_t>(touches_.last_use(region))];
     const auto is_release = [&](const Bytes& bytes) {
-      return bytes.region == region && bytes.role == Role::released;
+      return bytes.region == region && bytes.role == Role::dead;
     };
     if (std::ranges::none_of(last.writes, is_release)) release(last, region);
   }

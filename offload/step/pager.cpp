@@ -72,7 +72,8 @@ class ListMaker {
 
   // ---- Weights
 
-  void read_weights(Action& run) {
+  /** Lists what brings the block's weights to the pass, and where the pass reads them. */
+  void bring_weights(Action& run) {
     const int b = run.block;
     const bool in_slot = block(b).streams || block(b).own_slot >= 0;
     const RegionId at = in_slot ? weight_slot(b) : layout_.segment(b, Segment::weights);
@@ -111,7 +112,7 @@ class ListMaker {
     if (!block(b).reads_weights)
       fetch_weights(b, at, micro);
     else if (shape_.computes_on_host)
-      read_weights(b, at, micro, sent_before(at));
+      read_weights_from_drive(b, at, micro, sent_before(at));
     else
       read_and_fetch_weights(b, at, micro);
     return at;
@@ -143,7 +144,7 @@ class ListMaker {
                     {layout_.segment(b, Segment::weights), 0, n_bytes}, {at, 0, n_bytes});
     return at;
   }
-  void read_weights(int b, RegionId to, int micro, std::vector<int> after_update = {}) {
+  void read_weights_from_drive(int b, RegionId to, int micro, std::vector<int> after_update = {}) {
     Action read{.verb = Verb::read_weights,
                 .queue = QueueId::nvme_read,
                 .block = b,
@@ -155,7 +156,7 @@ class ListMaker {
   }
   void read_and_fetch_weights(int b, RegionId at, int micro) {
     const RegionId window = layout_.weight_windows[n_read_++ % layout_.weight_windows.size()];
-    read_weights(b, window, micro);
+    read_weights_from_drive(b, window, micro);
     const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
     draft_.add_move(fetch_to(at, b, micro), {window, 0, n_bytes}, {at, 0, n_bytes}, window);
   }
@@ -296,7 +297,7 @@ class ListMaker {
   void forward() {
     values_.begin_pass(t_);
     Action run = pass_action(Verb::forward);
-    read_weights(run);
+    bring_weights(run);
     const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
     const RegionId slot = saves_on_host ? take_saved_slot() : -1;
     read_values(run);
@@ -379,13 +380,13 @@ class ListMaker {
     values_.begin_pass(t_);
     Action run = pass_action(Verb::backward);
     const int b = run.block;
-    read_weights(run);
+    bring_weights(run);
     read_values(run);
     write_values(run);
     make_saved_ready(run);
     use_batch_and_workspace(run);
     const int micro = run.micro;
-    const RegionId grads = gradients.write_grads(run, pass_number());
+    const RegionId grads = gradients.choose_place(run, pass_number());
     draft_.add(std::move(run));
     gradients.after_backward(b, micro, micro == n_micro_ - 1, grads);
   }

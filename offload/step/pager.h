@@ -1,5 +1,5 @@
 #pragma once
-// The list of a step, made before step 1 (design 4): which block is fetched into which slot, run,
+// The list of a step, made before step 1: which block is fetched into which slot, run,
 // sent, updated, in what order and after what. A pure function of the step's shape and its layout:
 // no device, no memory.
 

@@ -1,6 +1,6 @@
 #pragma once
 // The places where bytes live, and the tags that say what they are for. Every allocation of 1 MiB
-// or more carries a place and a tag (design 6). `ferry plan`, the report of a run and the
+// or more carries a place and a tag. `ferry plan`, the report of a run and the
 // out-of-memory message print the ledger of tags.
 
 #include <array>

@@ -64,9 +64,9 @@ struct BlockPlacement {
   /** Passes find them there; host and nvme: in a slot that is filled from there. Weights of a
    * trained block lie on a drive where its states do, too. */
   Place weights = Place::device;
-  /** Master and the optimizer's states: the block is updated there; nvme: where its gradients are,
-   * piece by piece. Where the device updates weights of the host, it does so in a slot, and sends
-   * them back.
+  /** Master and the optimizer's states: the block is updated there. States on a drive come piece by
+   * piece to the memory of the gradients, and the update runs there. Where the device updates
+   * weights of the host, it does so in a slot, and sends them back.
    */
   Place states = Place::device;
   /** Final gradients: the update finds them there; nvme: they are written there as they arrive, and

@@ -9,7 +9,7 @@
 
 namespace ferry::simd {
 
-/** How a state is kept (design 5): in fp32, or in fewer bytes by an explicit choice of the run.
+/** How a state is kept: in fp32, or in fewer bytes by an explicit choice of the run.
  * adamw.h says what the bytes mean and how far they are off. */
 enum class StateType : uint8_t {
   fp32,

@@ -10,7 +10,7 @@
 namespace ferry {
 
 inline constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-/** Every tensor of a segment starts on such a boundary (design 2). */
+/** Every tensor of a segment starts on such a boundary. */
 inline constexpr int64_t kTensorAlignment_bytes = 512;
 
 constexpr int64_t round_up(int64_t value, int64_t multiple) {

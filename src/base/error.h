@@ -1,5 +1,5 @@
 #pragma once
-// The two kinds of failure (design 12): Error is the user's or the machine's fault and carries what
+// The two kinds of failure: Error is the user's or the machine's fault and carries what
 // to do about it; FERRY_CHECK is ours, prints the values and aborts. Everything may include this;
 // it knows nobody.
 

@@ -1,6 +1,6 @@
 #pragma once
 // The verbs of the ferry binary. Each takes the words after the verb and gives the exit code
-// (design 6); what goes wrong is an Error, printed by main. Nothing here loads LibTorch: the verbs
+//; what goes wrong is an Error, printed by main. Nothing here loads LibTorch: the verbs
 // that train become ferry-trainer.
 
 #include <span>

@@ -323,7 +323,8 @@ void ModelRunner::forward(const Action& action, const PassMemory& memory) {
   scratch_.reset();
   set_ports(action, memory, b.shape);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
-    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, ports_);
+    return blocks_[static_cast<size_t>(action.block)]->recompute_selected(b, views_of_block,
+                                                                          ports_);
   at::Tensor loss, logits;
   if (memory.loss) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);

@@ -1,7 +1,7 @@
 #pragma once
-// The optimizer's decisions: loss scale, clip factor, learning rate, skip or go (design 5).
+// The optimizer's decisions: loss scale, clip factor, learning rate, skip or go.
 // Arithmetic on the states is offload's; this holds what is global to a step. decide() runs on the
-// host queue, between two steps of the loop.
+// decision queue, inside the step. The stepping thread waits for the decision before the step ends.
 
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 #pragma once
 // Cross entropy of logits, which takes its classes in pieces, so that a vocabulary's logits need
 // never exist at once. Labels below zero are no item. Values are fp32 whatever the logits' type;
-// `weight` is what each item's loss counts (design 5: one over the step's items), `factor` that
+// `weight` is what each item's loss counts (one over the step's items), `factor` that
 // times the loss scale.
 
 #include "models/ops/operation.h"

@@ -1,6 +1,6 @@
 #pragma once
 // The one table of options: everything a user can set, once. The TOML reader, the flags, FERRY_*
-// variables, --help, forms and the resolved config.toml are all made from it (design 9). Keys are
+// variables, --help, forms and the resolved config.toml are all made from it. Keys are
 // Hugging Face's TrainingArguments names where those exist; other trainers' names are aliases.
 // Knows nobody but src/base.
 

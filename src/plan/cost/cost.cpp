@@ -68,7 +68,7 @@ double launches_of(const BlockWork& work) {
 int64_t bytes_of(const std::vector<Bytes>& all) {
   int64_t n_bytes = 0;
   for (const Bytes& bytes : all)
-    n_bytes += bytes.role == Role::released ? 0 : bytes.n_bytes;
+    n_bytes += bytes.role == Role::dead ? 0 : bytes.n_bytes;
   return n_bytes;
 }
 int64_t bytes_of(const std::vector<Bytes>& all, Role role) {

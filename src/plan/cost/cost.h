@@ -102,9 +102,10 @@ class CostModel {
   const ModelTable& model_;
   const StepShape& shape_;
   BatchShape batch_;
-  std::vector<int64_t> copy_sizes_;               ///< measured ones, ascending
-  std::vector<std::array<PassTimes, 3>> passes_;  ///< of each block; recompute: Block::recompute()
-  double update_alone_ = 0, update_beside_ = 0;   ///< parameters per second, with all threads
+  std::vector<int64_t> copy_sizes_;  ///< measured ones, ascending
+  std::vector<std::array<PassTimes, 3>>
+      passes_;                                   ///< of each block; recompute: recompute_selected()
+  double update_alone_ = 0, update_beside_ = 0;  ///< parameters per second, with all threads
   double ring_bytes_per_s_ = 0;  ///< of the threads that fill a ring or empty it; 0: not known
   int64_t ring_slot_bytes_ = 0;
   int n_ring_threads_ = 1;  ///< of one direction

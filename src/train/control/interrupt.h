@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/** Exit code of a run that was interrupted (design 6). */
+/** Exit code of a run that was interrupted. */
 inline constexpr int kInterruptedExit = 130;
 
 /** Installs the handlers, but for signals that the process was started to ignore (nohup); before

@@ -1,5 +1,5 @@
 #pragma once
-// The settings that fix a run's bits (design 2): chosen once at the start, kept in every
+// The settings that fix a run's bits: chosen once at the start, kept in every
 // checkpoint, compared on resume. Budgets, places, orders and worker counts are not among them.
 
 #include <nlohmann/json_fwd.hpp>

@@ -85,7 +85,7 @@ class KernelTest : public testing::TestWithParam<Case> {
     EXPECT_LE(error, slack * step * norm + 1e-30) << what << ", norm " << norm;
   }
 
-  /** 1 / (1 - p) where the dropout of design 5 keeps an element, else 0: (rows, width) fp64. */
+  /** 1 / (1 - p) where dropout (simd/philox.h) keeps an element, else 0: (rows, width) fp64. */
   at::Tensor mask_of(Dropout dropout) const {
     auto mask = at::ones({shape.rows, shape.width}, at::kDouble);
     if (dropout.p > 0) {

@@ -274,7 +274,8 @@ void ToyRun::make_store() {
       static_cast<size_t>(grad_piece_bytes(options_.shape) / kStorePage_bytes));
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (int piece = 0; piece < layout_.block(b).n_state_pieces; ++piece)
-      if (layout_.block(b).writes_grads) states_->write_grads(b, piece, bytes_of(zeros).data());
+      if (layout_.block(b).writes_grads_to_drive)
+        states_->write_grads(b, piece, bytes_of(zeros).data());
 }
 
 void ToyRun::write_bytes(int block,

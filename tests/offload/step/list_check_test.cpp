@@ -282,7 +282,7 @@ TEST(Checker, FindsBytesThatAreMissingOrWrong) {
           const Bytes& bytes =
               is_read ? list[i].reads[k] : list[i].writes[k - list[i].reads.size()];
           // Logits and scratch are for nobody; what an update reads of states it writes as well.
-          if (bytes.role == Role::workspace || bytes.role == Role::released ||
+          if (bytes.role == Role::workspace || bytes.role == Role::dead ||
               (bytes.role == Role::batch && !is_read) || (bytes.role == Role::states && is_read))
             continue;
           expect_found(without(list, i, k), i, bytes);

@@ -331,14 +331,14 @@ class ProgramMaker {
           contents_.copy(a.writes.at(i), a.reads[i]);
     }
     for (const Bytes& bytes : a.writes)
-      if (bytes.role == Role::released) contents_.write(bytes, {});
+      if (bytes.role == Role::dead) contents_.write(bytes, {});
   }
 
   int64_t grads_n(int b) const { return shape_.n_grad_elements(b); }
 
   /** A piece's gradients between memory and the block's own place on the drive. */
   void follow_grads(const Action& a, const std::vector<Bytes>& memory, std::vector<Bytes> drive) {
-    std::erase_if(drive, [](const Bytes& bytes) { return bytes.role == Role::released; });
+    std::erase_if(drive, [](const Bytes& bytes) { return bytes.role == Role::dead; });
     const int64_t from = a.piece * shape_.state_piece_elements,
                   n = std::min(shape_.state_piece_elements,
                                block(a.block).n_trained_elements - from);

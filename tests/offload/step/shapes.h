@@ -118,10 +118,10 @@ inline void keep_grads_in_memory(StepShape& shape) {
 
 /** True where the blocks can live as they are asked to. */
 inline bool may_place(const ShapeOptions& o) {
-  const bool writes_grads = o.placing == Placing::grads_on_drive ||
-                            o.placing == Placing::everything_on_drive ||
-                            o.placing == Placing::everything_on_drive_of_cpu;
-  return !writes_grads || o.n_micro_max == 1 || o.order == AccumulationOrder::vertical;
+  const bool writes_grads_to_drive = o.placing == Placing::grads_on_drive ||
+                                     o.placing == Placing::everything_on_drive ||
+                                     o.placing == Placing::everything_on_drive_of_cpu;
+  return !writes_grads_to_drive || o.n_micro_max == 1 || o.order == AccumulationOrder::vertical;
 }
 
 /** The type that is computed in, and how states and master are kept. */
