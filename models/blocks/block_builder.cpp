@@ -70,11 +70,11 @@ void ModelBuilder::name_tied(int block, ParamId param, const std::string& hf) {
 }
 
 void ModelBuilder::add_to_gradient(int block, int gradient) {
-  BlockTable& table = model_.blocks[static_cast<size_t>(block)];
+  BlockTable& table = model_.blocks[block];
   BlockProgram program = table.compiled->program;
   for (Value& value : program.values) {
     if (value.grad_port == kNone) continue;
-    Port& port = program.ports[static_cast<size_t>(value.grad_port)];
+    Port& port = program.ports[value.grad_port];
     if (port.value != gradient) continue;
     port.backward = PortUse::changes;
     value.grad_before = value.grad_port;
@@ -114,7 +114,7 @@ int BlockBuilder::add_port(Port port) {
 }
 
 ValueId BlockBuilder::value_at(int port) {
-  const ModelValue& of = model_.value(program_.ports[static_cast<size_t>(port)].value);
+  const ModelValue& of = model_.value(program_.ports[port].value);
   program_.values.push_back({.name = of.name,
                              .rows = of.rows,
                              .columns = of.columns,
@@ -130,14 +130,14 @@ ValueId BlockBuilder::input() {
     model_.hidden_ = model_.add_with_gradient(
         {.columns = model_.model_.width, .type = model_.model_.compute}, "what comes before");
   const ValueId x = read(model_.hidden_);
-  program_.values[static_cast<size_t>(x)].name = "input";
+  program_.values[x].name = "input";
   return x;
 }
 
 ValueId BlockBuilder::read(int value) {
   for (ValueId id = 0; id < static_cast<ValueId>(program_.values.size()); ++id)
     if (const int port = program_.value(id).port;
-        port != kNone && program_.ports[static_cast<size_t>(port)].value == value)
+        port != kNone && program_.ports[port].value == value)
       return id;
   return value_at(add_port({value, PortUse::reads, PortUse::reads}));
 }
@@ -160,10 +160,10 @@ void BlockBuilder::leave_at(ValueId y, const Port& port) {
                   value.rows.kind != RowKind::routed,
               "'{}' cannot leave '{}'", value.name, table_.name);
   const int at = add_port(port), gradient = model_.value(port.value).gradient;
-  program_.values[static_cast<size_t>(y)].port = at;
+  program_.values[y].port = at;
   if (gradient == kNone) return;
   const int grad_port = add_port({gradient, PortUse::none, PortUse::reads});
-  program_.values[static_cast<size_t>(y)].grad_port = grad_port;
+  program_.values[y].grad_port = grad_port;
 }
 
 int BlockBuilder::leave(ValueId value) {
@@ -187,7 +187,7 @@ void BlockBuilder::leave_gradients() {
   const auto index = static_cast<int>(model_.model_.blocks.size());
   for (Value& value : program_.values) {
     if (value.port == kNone || value.grad_port != kNone) continue;
-    const Port port = program_.ports[static_cast<size_t>(value.port)];
+    const Port port = program_.ports[value.port];
     const int gradient = model_.value(port.value).gradient;
     if (port.forward != PortUse::reads || gradient == kNone) continue;
     value.grad_port = add_port({gradient, PortUse::none, PortUse::writes});
@@ -289,7 +289,7 @@ HfEntry BlockBuilder::entry_of(const HfName& of, ParamId param, std::vector<int6
 ParamId BlockBuilder::matrix(
     const std::string& name, int64_t rows, int64_t columns, HfName hf, const NormalInit& normal) {
   const ParamId param = add(name, {rows, columns}, true, Init::normal, {{std::move(hf), rows}});
-  table_.params[static_cast<size_t>(param)].normal = normal;
+  table_.params[param].normal = normal;
   return param;
 }
 
@@ -316,11 +316,9 @@ ParamId BlockBuilder::borrow(int block, int param, const std::string& hf) {
 }
 
 const std::vector<int64_t>& BlockBuilder::shape_of_param(ParamId id) {
-  if (id < kBorrowed) return table_.params[static_cast<size_t>(id)].shape;
-  const BorrowedParam& b = table_.borrowed[static_cast<size_t>(id - kBorrowed)];
-  return model_.model_.blocks[static_cast<size_t>(b.block)]
-      .params[static_cast<size_t>(b.param)]
-      .shape;
+  if (id < kBorrowed) return table_.params[id].shape;
+  const BorrowedParam& b = table_.borrowed[id - kBorrowed];
+  return model_.model_.blocks[b.block].params[b.param].shape;
 }
 
 // --- values and operations ---
@@ -382,7 +380,7 @@ ValueId BlockBuilder::join(const std::string& name, const std::vector<ValueId>& 
   const ValueId whole = value(name, program_.value(parts.at(0)).rows, columns);
   int64_t first = 0;
   for (const ValueId part : parts) {
-    Value& its = program_.values[static_cast<size_t>(part)];
+    Value& its = program_.values[part];
     FERRY_CHECK(its.whole == kNone && its.port == kNone && program_.producer_of(part) != kNone,
                 "'{}' cannot become a part of '{}'", its.name, name);
     its.whole = whole;
@@ -704,7 +702,7 @@ void BlockBuilder::vocabulary_loss(ValueId t,
 }
 
 void BlockBuilder::recompute(ValueId value) {
-  program_.values[static_cast<size_t>(value)].recomputed = true;
+  program_.values[value].recomputed = true;
 }
 
 }  // namespace ferry

@@ -326,7 +326,7 @@ class ModelBuilder {
   int add(ModelValue value);
   /** The same with its gradient. */
   int add_with_gradient(const ModelValue& value, const std::string& name);
-  const ModelValue& value(int id) const { return model_.values[static_cast<size_t>(id)]; }
+  const ModelValue& value(int id) const { return model_.values[id]; }
   /** A file may have this name for the parameter, too. */
   void name_tied(int block, ParamId param, const std::string& hf);
   /** Another block that ends later reads the value: it leaves its gradient first, and this block

@@ -92,7 +92,7 @@ class ProgramBlock final : public Block {
   RoutedRows routed_rows(Ports ports) const {
     if (!takes_routed_) return {};
     const auto v = values_of<ops::TakeRoutedValues>(*takes_routed_);
-    return ops::routed_rows(ports[static_cast<size_t>(program().value(v.offsets).port)],
+    return ops::routed_rows(ports[program().value(v.offsets).port],
                             takes_routed_->with<ops::RoutedAttributes>().expert);
   }
   bool has_no_rows(const BatchTensors& batch, const RoutedRows& routed) const {
@@ -144,7 +144,7 @@ class ProgramBlock final : public Block {
           tensor_of(pass.plan.places[p], scratch.offsets[p], batch, memory, ports, routed));
     for (size_t p = 0; p < tensors.size(); ++p)
       if (const PassPlace& place = pass.plan.places[p]; place.kind == PlaceKind::columns) {
-        const at::Tensor& whole = tensors[static_cast<size_t>(place.whole)];
+        const at::Tensor& whole = tensors[place.whole];
         if (whole.defined()) tensors[p] = whole.narrow(1, place.first_column, place.columns);
       }
     std::vector<at::Tensor> places, states;
@@ -154,7 +154,7 @@ class ProgramBlock final : public Block {
       const auto take = [&](const std::vector<int>& from, std::vector<at::Tensor>& into) {
         into.clear();
         for (int p : from)
-          into.push_back(p == kNone ? at::Tensor() : tensors[static_cast<size_t>(p)]);
+          into.push_back(p == kNone ? at::Tensor() : tensors[p]);
       };
       take(call.places, places);
       take(call.states, states);
@@ -184,7 +184,7 @@ class ProgramBlock final : public Block {
                        Ports ports,
                        const RoutedRows& routed) const {
     if (place.kind == PlaceKind::port) {
-      const at::Tensor& whole = ports[static_cast<size_t>(place.port)];
+      const at::Tensor& whole = ports[place.port];
       const Rows& rows = program().value(place.value).rows;
       if (rows.kind == RowKind::tokens || !whole.defined()) return whole;
       return whole.narrow(0, 0, n_rows(rows, batch, routed));
@@ -212,7 +212,7 @@ class ProgramBlock final : public Block {
 }  // namespace
 
 std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind loss) {
-  const BlockTable& table = model.blocks[static_cast<size_t>(block)];
+  const BlockTable& table = model.blocks[block];
   FERRY_CHECK(table.kind != BlockKind::head || head_of(loss) == model.head,
               "loss {} with a head of kind {}", static_cast<int>(loss),
               static_cast<int>(model.head));

@@ -67,7 +67,7 @@ HfEntry BlockBuilder::add_rows(const TableOfRows& of, const WordRows& rows, Para
   std::vector<int64_t> shape = of.shape;
   shape[0] = rows.n;
   param = table_.add(of.name, shape, of.shape.size() > 1, of.init);
-  NormalInit& normal = table_.params[static_cast<size_t>(param)].normal;
+  NormalInit& normal = table_.params[param].normal;
   normal = of.normal;
   const int64_t zero_row = normal.zero_row - rows.first;
   normal.zero_row = zero_row >= 0 && zero_row < rows.n ? zero_row : -1;
@@ -123,7 +123,7 @@ ValueId BlockBuilder::look_up_pieces(const std::string& name, const ops::Embeddi
 void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, const ops::LogitsRule& rule) {
   // The pieces' gradient has a place of its own.
   if (program_.ops.empty()) t = copy("copy", t);
-  program_.values[static_cast<size_t>(t)].recomputed = false;
+  program_.values[t].recomputed = false;
   write_output(t, table_.name);
   close();
 
@@ -163,7 +163,7 @@ void BlockBuilder::end_in_pieces(ValueId t, ParamId bias, const ops::LogitsRule&
     const int state_port = b.add_port({state, which.is_first() ? writes : changes, none});
     values.state = b.value_at(state_port);
     if (!which.is_first()) values.before = b.value_at(state_port);
-    Value& of_x = b.program_.values[static_cast<size_t>(x)];
+    Value& of_x = b.program_.values[x];
     if (!which.is_first()) of_x.grad_before = sum_port;
     of_x.grad_port = is_rounded ? b.add_port({gradient, none, writes}) : sum_port;
     b.op(ops::kVocabularyPiece, values, params).attributes = ops::VocabularyAttributes{

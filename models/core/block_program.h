@@ -11,6 +11,7 @@
 
 #include "models/core/loss_kind.h"
 #include "models/core/tensor_table.h"
+#include "src/base/indexed.h"
 
 namespace ferry {
 
@@ -65,11 +66,11 @@ struct Op {
 };
 
 struct BlockProgram {
-  std::vector<Value> values;
+  Indexed<Value> values;
   std::vector<Op> ops;
-  std::vector<Port> ports;
+  Indexed<Port> ports;
 
-  const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  const Value& value(ValueId id) const { return values[id]; }
   const Op& op(int index) const { return ops[static_cast<size_t>(index)]; }
   /** The operation that writes the value, or its last part; kNone: it comes from another block. */
   int producer_of(ValueId id) const;

@@ -92,8 +92,8 @@ void compile(BlockProgram program, const ProgramTarget& target, BlockTable& tabl
 }
 
 void set_storage(ModelTable& model, int block, int param, Storage storage) {
-  BlockTable& table = model.blocks[static_cast<size_t>(block)];
-  ParamSpec& spec = table.params[static_cast<size_t>(param)];
+  BlockTable& table = model.blocks[block];
+  ParamSpec& spec = table.params[param];
   FERRY_CHECK(!spec.trainable && spec.shape.size() == 2, "{}.{} as {}", table.name, spec.name,
               name_of(storage));
   for (const Op& op : table.compiled->program.ops)

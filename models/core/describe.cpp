@@ -56,14 +56,14 @@ class Describer {
     const BlockProgram& program = block_.program;
     switch (place.kind) {
       case PlaceKind::saved:
-        return "[" + saved_[static_cast<size_t>(place.saved)].name + "]";
+        return "[" + saved_[place.saved].name + "]";
       case PlaceKind::port:
       case PlaceKind::temp:
       case PlaceKind::columns:
         break;
     }
     const Value& value = program.value(place.value);
-    const Port port = value.port == kNone ? Port() : program.ports[static_cast<size_t>(value.port)];
+    const Port port = value.port == kNone ? Port() : program.ports[value.port];
     const bool is_output = port.forward == PortUse::writes && port.backward == PortUse::none;
     const std::string name = is_output ? "output" : value.name;
     return place.is_gradient ? "d(" + name + ")" : name;
@@ -71,8 +71,8 @@ class Describer {
 
   std::string name_of_param(ParamId id) const {
     const auto n_own = static_cast<ParamId>(table_.params.size());
-    if (id < n_own) return table_.params[static_cast<size_t>(id)].name;
-    const BorrowedParam& of = table_.borrowed[static_cast<size_t>(id - n_own)];
+    if (id < n_own) return table_.params[id].name;
+    const BorrowedParam& of = table_.borrowed[id - n_own];
     return fmt::format("parameter {} of block {}", of.param, of.block);
   }
 

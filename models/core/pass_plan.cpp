@@ -174,8 +174,7 @@ int PassPlanner::data(ValueId value) {
     return part_at(data(whole), value);
   const int producer = program_.producer_of(value);
   const int port = program_.value(value).port;
-  if (producer == kNone ||
-      (port != kNone && reads(program_.ports[static_cast<size_t>(port)].backward)))
+  if (producer == kNone || (port != kNone && reads(program_.ports[port].backward)))
     return at_port(port, value, /*is_gradient=*/false);
   if (const auto found = made_.find(value); found != made_.end()) return found->second;
   const Op& op = program_.op(producer);
@@ -349,8 +348,7 @@ void BackwardPlanner::begin_at_ports() {
     const int place = grads_[v] = at_port(port, v, /*is_gradient=*/true);
     ++n_users_[place];
     // Other blocks read the gradient of a running sum, too: it is not written over.
-    if (!leaves && program_.ports[static_cast<size_t>(value.port)].forward == PortUse::changes)
-      ++n_users_[place];
+    if (!leaves && program_.ports[value.port].forward == PortUse::changes) ++n_users_[place];
   }
 }
 
@@ -521,7 +519,7 @@ BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target) 
   BackwardPlanner(program, target, plan.saved, plan.backward, plan.added).run();
   for (const SavedTensor& saved : plan.saved) {
     const int port = saved.value == kNone ? kNone : program.value(saved.value).port;
-    FERRY_CHECK(port == kNone || !writes(program.ports[static_cast<size_t>(port)].forward),
+    FERRY_CHECK(port == kNone || !writes(program.ports[port].forward),
                 "the block leaves '{}', which its own backward reads: leave a copy",
                 program.value(saved.value).name);
   }

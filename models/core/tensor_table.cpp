@@ -108,7 +108,7 @@ int64_t unwanted_grad_bytes(const ModelTable& model) {
     };
     std::ranges::for_each(block.params, add);
     for (const BorrowedParam& b : block.borrowed)
-      add(model.blocks[static_cast<size_t>(b.block)].params[static_cast<size_t>(b.param)]);
+      add(model.blocks[b.block].params[b.param]);
     most = std::max(most, bytes);
   }
   return most;
@@ -129,7 +129,7 @@ int64_t recomputed_bytes(const std::vector<SavedSpec>& specs) {
 }
 
 bool runs_as_graph(const ModelTable& model, int block, const BatchShape& batch, bool backward) {
-  const BlockTable& table = model.blocks[static_cast<size_t>(block)];
+  const BlockTable& table = model.blocks[block];
   if (table.kind != BlockKind::layer || model.attention != AttentionBackend::flash) return false;
   if (table.compiled && !may_be_graph(*table.compiled)) return false;
   // The operations that the fastest GPU there is (0.8 PFLOP/s) does in the 25 us that LibTorch

@@ -17,6 +17,7 @@
 #include "models/core/long_position.h"
 #include "models/core/storage.h"
 #include "src/base/dtype.h"
+#include "src/base/indexed.h"
 #include "src/base/port.h"
 
 namespace ferry {
@@ -251,9 +252,9 @@ struct BlockTable {
   BlockKind kind = BlockKind::layer;
   std::optional<VocabularyPiece> piece;
   int random_block = 0;  ///< RandomKey::block: its number in the model without pieces
-  std::vector<ParamSpec> params;
-  std::vector<BorrowedParam> borrowed;
-  std::vector<Port> ports;         ///< of ModelTable::values
+  Indexed<ParamSpec> params;
+  Indexed<BorrowedParam> borrowed;
+  Indexed<Port> ports;             ///< of ModelTable::values
   bool has_loss = false;           ///< its forward gives a part of the loss
   int64_t n_segment_elements = 0;  ///< elements of its weights, padding included
   int64_t n_trained_elements = 0;  ///< elements of the trained prefix, padding included
@@ -354,9 +355,9 @@ struct ModelTable {
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
   std::vector<StreamSpec> streams = {{.name = "tokens"}};  ///< the first has the labels
-  std::vector<BlockTable> blocks;
-  std::vector<ModelValue> values;  ///< between blocks
-  std::vector<int> backwards;      ///< all blocks in the order of their backwards
+  Indexed<BlockTable> blocks;
+  Indexed<ModelValue> values;  ///< between blocks
+  std::vector<int> backwards;  ///< all blocks in the order of their backwards
   std::vector<UpdateGroup> groups = {{.decays = true}, {.decays = false}};
   std::vector<HfEntry> hf_names;
   std::vector<std::string>
@@ -365,7 +366,7 @@ struct ModelTable {
   int64_t n_params() const;
   int64_t n_trainable_params() const;
   const ParamSpec& param_of(const HfEntry& entry) const {
-    return blocks[static_cast<size_t>(entry.block)].params[static_cast<size_t>(entry.param)];
+    return blocks[entry.block].params[entry.param];
   }
 };
 

@@ -81,7 +81,7 @@ struct OpCall {
     static at::Tensor none;
     std::array<TensorRef, kOperands<Params>> refs;
     for (size_t i = 0; i < refs.size(); ++i)
-      refs[i] = TensorRef(ids[i] == kNone ? none : tensors[static_cast<size_t>(ids[i])]);
+      refs[i] = TensorRef(ids[i] == kNone ? none : tensors[ids[i]]);
     return std::bit_cast<Params<TensorRef>>(refs);
   }
 };

@@ -258,7 +258,7 @@ class SerialDevice final : public SimulatedDevice {
   }
   void record(EventId id) override {
     std::lock_guard lock(mutex_);
-    Event& event = events_[static_cast<size_t>(id)];
+    Event& event = events_[id];
     const uint64_t generation = ++event.submitted;
     if (event.queue != QueueId::save) {
       event.happened = generation;
@@ -266,7 +266,7 @@ class SerialDevice final : public SimulatedDevice {
     }
     save_.push([this, id, generation] {
       std::lock_guard at_end(mutex_);
-      events_[static_cast<size_t>(id)].happened = generation;
+      events_[id].happened = generation;
       changed_.notify_all();
     });
   }
@@ -298,7 +298,7 @@ class SerialDevice final : public SimulatedDevice {
     uint64_t submitted = 0, happened = 0;
   };
   bool has_happened(EventId id) const {
-    const Event& event = events_[static_cast<size_t>(id)];
+    const Event& event = events_[id];
     return event.happened >= event.submitted;
   }
 
@@ -321,7 +321,7 @@ class QueuedDevice : public SimulatedDevice {
   }
   bool happened(EventId event) override {
     std::lock_guard lock(mutex_);
-    return happened(event, events_[static_cast<size_t>(event)].submitted);
+    return happened(event, events_[event].submitted);
   }
   void submit(QueueId queue, std::function<void()> work) override {
     push(queue, {std::move(work), -1, 0, false});
@@ -331,7 +331,7 @@ class QueuedDevice : public SimulatedDevice {
     QueueId queue;
     {
       std::lock_guard lock(mutex_);
-      Event& event = events_[static_cast<size_t>(id)];
+      Event& event = events_[id];
       generation = ++event.submitted;
       queue = event.queue;
     }
@@ -341,7 +341,7 @@ class QueuedDevice : public SimulatedDevice {
     uint64_t generation;
     {
       std::lock_guard lock(mutex_);
-      generation = events_[static_cast<size_t>(event)].submitted;
+      generation = events_[event].submitted;
     }
     push(queue, {{}, event, generation, false});
   }
@@ -364,7 +364,7 @@ class QueuedDevice : public SimulatedDevice {
     changed_.notify_all();
   }
   bool happened(EventId event, uint64_t generation) const {
-    return events_[static_cast<size_t>(event)].happened >= generation;
+    return events_[event].happened >= generation;
   }
   /** Head of the queue can run now. Caller holds the lock. */
   bool ready(size_t queue) const {
@@ -388,7 +388,7 @@ class QueuedDevice : public SimulatedDevice {
       lock.lock();
       --running_;
     } else if (item.records) {
-      events_[static_cast<size_t>(item.event)].happened = item.generation;
+      events_[item.event].happened = item.generation;
     }
     changed_.notify_all();
   }
@@ -406,7 +406,7 @@ class AdversarialDevice final : public QueuedDevice {
 
   bool wait_host(EventId event, std::chrono::milliseconds) override {
     std::unique_lock lock(mutex_);
-    const uint64_t generation = events_[static_cast<size_t>(event)].submitted;
+    const uint64_t generation = events_[event].submitted;
     while (!happened(event, generation))
       step(lock);
     lock.unlock();
@@ -470,7 +470,7 @@ class ThreadedDevice final : public QueuedDevice {
   }
   bool wait_host(EventId event, std::chrono::milliseconds patience) override {
     std::unique_lock lock(mutex_);
-    const uint64_t generation = events_[static_cast<size_t>(event)].submitted;
+    const uint64_t generation = events_[event].submitted;
     if (!changed_.wait_for(lock, patience, [&] { return happened(event, generation); }))
       return false;
     lock.unlock();

@@ -173,11 +173,9 @@ void Executor::measure_run_ahead(std::chrono::duration<double> step) {
 std::vector<EventId> Executor::saved_before(const Action& action) const {
   std::vector<EventId> events;
   for (int b : action.after_update)
-    if (update_waits_for_save_[static_cast<size_t>(b)])
-      events.push_back(saved_[static_cast<size_t>(b)]);
+    if (update_waits_for_save_[b]) events.push_back(saved_[b]);
   for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide; ++b)
-    if (!layout_.block(b).updates_on_host && shape_.is_trained(b))
-      events.push_back(saved_[static_cast<size_t>(b)]);
+    if (!layout_.block(b).updates_on_host && shape_.is_trained(b)) events.push_back(saved_[b]);
   return events;
 }
 
@@ -186,7 +184,7 @@ std::vector<EventId> Executor::saved_before(const Action& action) const {
 bool Executor::await_dropped(StepRun& run) {
   if (!dropped_) return true;
   for (QueueId queue : {QueueId::host, QueueId::nvme_read, QueueId::nvme_write}) {
-    const EventId idle = idle_[static_cast<size_t>(queue)];
+    const EventId idle = idle_[queue];
     device_.record(idle);
     if (!run.wait(idle, *dropped_)) return false;
   }
@@ -202,9 +200,9 @@ void Executor::drop(const StepList& list) {
 void Executor::await_gpu(const StepList& list) {
   constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h};
   for (QueueId queue : kGpuQueues)
-    device_.record(idle_[static_cast<size_t>(queue)]);
+    device_.record(idle_[queue]);
   for (QueueId queue : kGpuQueues)
-    wait_for(idle_[static_cast<size_t>(queue)], list);
+    wait_for(idle_[queue], list);
 }
 
 void Executor::await_updates() {
@@ -236,8 +234,8 @@ void Executor::wait_before(const ReadyList& list, size_t i) {
   if (action.verb == Verb::commit) device_.wait(action.queue, pinned_);
   if (action.verb == Verb::update) {
     const bool waits = is_saving();
-    update_waits_for_save_[static_cast<size_t>(action.block)] = waits;
-    if (waits) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
+    update_waits_for_save_[action.block] = waits;
+    if (waits) device_.wait(action.queue, saved_[action.block]);
   }
   if (is_traced_) tracer_->begin(action);
 }
@@ -261,8 +259,8 @@ void Executor::note_end(const ReadyList::Item& item) {
   const Action& action = *item.action;
   if (is_traced_) tracer_->end(action);
   device_.record(item.ended);
-  if (ends_update(action)) device_.record(updated_[static_cast<size_t>(action.block)]);
-  if (action.verb == Verb::send_states) device_.record(sent_[static_cast<size_t>(action.block)]);
+  if (ends_update(action)) device_.record(updated_[action.block]);
+  if (action.verb == Verb::send_states) device_.record(sent_[action.block]);
   if (action.verb == Verb::commit) device_.record(committed_);
 }
 

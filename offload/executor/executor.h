@@ -191,7 +191,7 @@ class Executor {
   /** True of the last action of a block's update, or of each of its pieces. */
   bool ends_update(const Action& action) const;
   SpanUpdate& span_of(const Action& action) {
-    auto& spans = updates_of_[static_cast<size_t>(action.block)].spans;
+    auto& spans = updates_of_[action.block].spans;
     return spans[static_cast<size_t>(std::max(action.piece, 0))];
   }
   SpanAddresses addresses_of(const Action& action, const StateRecord& record) const;
@@ -207,7 +207,7 @@ class Executor {
   DeviceMath& math_of(QueueId queue) {
     return queue == QueueId::compute ? device_.math() : host_math_;
   }
-  const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockShape& block(int b) const { return shape_.blocks[b]; }
   /** The bytes as values of a type; null where there are none. */
   template <class Value>
   Value* at(const Bytes& bytes) const {
@@ -246,17 +246,17 @@ class Executor {
     std::vector<SpanUpdate> spans;   ///< the whole block, or its pieces
     std::vector<ElementRange> gaps;  ///< between trained tensors
   };
-  std::vector<BlockUpdate> updates_of_;  ///< by block
+  Indexed<BlockUpdate> updates_of_;  ///< by block
   StateStore* store_;
   std::optional<StateWindow> window_;
   EventId committed_;
-  EventId pinned_;             ///< the last checkpoint has kept its generation
-  std::vector<EventId> sent_;  ///< by block: its states to the drive
-  std::array<std::vector<EventId>, kQueues> events_;  ///< of actions
-  std::vector<EventId> updated_;                      ///< by block
-  std::vector<EventId> saved_;                        ///< by block
-  std::vector<int> save_order_;                       ///< of blocks
-  std::vector<bool> update_waits_for_save_;           ///< by block: its last update
+  EventId pinned_;                         ///< the last checkpoint has kept its generation
+  Indexed<EventId> sent_;                  ///< by block: its states to the drive
+  PerQueue<std::vector<EventId>> events_;  ///< of actions
+  Indexed<EventId> updated_;               ///< by block
+  Indexed<EventId> saved_;                 ///< by block
+  std::vector<int> save_order_;            ///< of blocks
+  Indexed<bool> update_waits_for_save_;    ///< by block: its last update
   EventId save_ended_;
   bool is_saving_ = false;  ///< as far as seen
   std::atomic<int64_t> n_saved_bytes_ = 0;
@@ -273,7 +273,7 @@ class Executor {
   size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
   /** The host may still be at work for this step, which was dropped. */
   const StepList* dropped_ = nullptr;
-  std::array<EventId, kQueues> idle_{};
+  PerQueue<EventId> idle_{};
   UpdateRule rule_;
   /** The updates of the step that is submitted and of the two before: the updates of the last one
    * may be under way, and the commit of the one before that, which the last one's states wait for.

@@ -51,7 +51,7 @@ PassMemory Executor::memory_of(const Action& action) const {
           memory.batch = address;
           break;
         case Role::value:
-          memory.ports[static_cast<size_t>(bytes.port)] = address;
+          memory.ports[bytes.port] = address;
           break;
         case Role::saved:
           memory.saved = address;
@@ -85,7 +85,7 @@ void Executor::prepare_updates() {
     std::vector<TensorExtent> trained;
     std::ranges::copy_if(block(b).tensors, std::back_inserter(trained), &TensorExtent::trainable);
     std::ranges::sort(trained, {}, &TensorExtent::offset);
-    auto& [spans, gaps] = updates_of_[static_cast<size_t>(b)];
+    auto& [spans, gaps] = updates_of_[b];
     for (size_t t = 0; t < trained.size(); ++t) {
       const int64_t end = trained[t].offset + trained[t].n_elements;
       const int64_t next =
@@ -126,7 +126,7 @@ Executor::SpanUpdate Executor::make_span(int b,
   const bool writes_all =
       layout_.block(b).sends_weights ||
       (layout_.block(b).reads_weights && record.update_bytes == record.states_bytes);
-  for (const ElementRange& gap : updates_of_[static_cast<size_t>(b)].gaps)
+  for (const ElementRange& gap : updates_of_[b].gaps)
     if (const ElementRange range = clip(gap.begin, gap.n); writes_all && range.n > 0)
       span.gaps.push_back(range);
   return span;
@@ -198,7 +198,7 @@ void Executor::begin_pass(const ReadyList::Item& item) {
   if (!item.memory.grads) return;
   // The norm goes over the whole prefix, and a slot holds another block's gradients before.
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-  for (const ElementRange& gap : updates_of_[static_cast<size_t>(item.action->block)].gaps)
+  for (const ElementRange& gap : updates_of_[item.action->block].gaps)
     device_.math().zero(item.memory.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
 }
 

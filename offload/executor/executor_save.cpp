@@ -38,8 +38,8 @@ void Executor::save(std::function<void(BlockStates&)> write,
     const bool is_pinned = pins && layout_.block(b).n_state_pieces > 0 &&
                            !(layout_.block(b).reads_weights && has_frozen(b));
     if (!is_pinned) {
-      device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
-      device_.wait(QueueId::save, sent_[static_cast<size_t>(b)]);
+      device_.wait(QueueId::save, updated_[b]);
+      device_.wait(QueueId::save, sent_[b]);
     }
     device_.submit(QueueId::save, [this, b] {
       if (window_) window_->forget();
@@ -47,7 +47,7 @@ void Executor::save(std::function<void(BlockStates&)> write,
                          n_saved_bytes_);
       save_write_(states);
     });
-    if (!is_pinned) device_.record(saved_[static_cast<size_t>(b)]);
+    if (!is_pinned) device_.record(saved_[b]);
   }
   device_.submit(QueueId::save, [this] { save_end_(); });
   device_.record(save_ended_);

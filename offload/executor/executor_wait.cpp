@@ -64,20 +64,20 @@ std::string Executor::unfinished(const StepList& list) {
   };
   // Updates wait for their bytes to leave: a slow disk moves.
   if (is_saving()) {
-    const auto next = std::ranges::find_if(
-        save_order_, [&](int b) { return !device_.happened(saved_[static_cast<size_t>(b)]); });
+    const auto next =
+        std::ranges::find_if(save_order_, [&](int b) { return !device_.happened(saved_[b]); });
     if (next != save_order_.end())
       text += fmt::format(" writing {} to the checkpoint, which has taken {};", block(*next).name,
                           format_bytes(n_saved_bytes_));
   }
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
+    if (device_.happened(updated_[b])) continue;
     name(end_of_update(b), list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
                                ? ""
                                : " of the step before");
   }
   for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (!device_.happened(sent_[static_cast<size_t>(b)]))
+    if (!device_.happened(sent_[b]))
       name({.verb = Verb::send_states, .queue = QueueId::nvme_write, .block = b}, "");
   if (!device_.happened(committed_)) name({.verb = Verb::commit, .queue = QueueId::nvme_write}, "");
   const std::vector<EventId> ended = events_of(list);

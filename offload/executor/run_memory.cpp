@@ -30,7 +30,7 @@ void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byt
     for (const Region& region : layout.regions)
       if (region.place == place && region.n_bytes >= kShared_bytes)
         touch_first(pool, data + region.offset, region.n_bytes);
-  touch_first(pool, data, layout.n_bytes[static_cast<size_t>(place)]);
+  touch_first(pool, data, layout.n_bytes[place]);
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byt
 RunMemory::RunMemory(Device& device, const Layout& layout, WorkerPool& pool)
     : layout_(layout), pool_(pool) {
   for (Place place : {Place::device, Place::host})
-    reservations_[static_cast<size_t>(place)] = device.reserve(
-        place, layout.n_bytes[static_cast<size_t>(place)],
+    reservations_[place] = device.reserve(
+        place, layout.n_bytes[place],
         [&](std::byte* data) { touch_regions(pool, layout, place, data); }, layout.copied_on_host);
 }
 
@@ -53,7 +53,7 @@ int64_t RunMemory::lasting_gpu_bytes() const {
 template <class Copy>
 void RunMemory::for_lasting(Copy&& copy) {
   std::byte* kept = kept_->data();
-  std::byte* gpu = reservations_[static_cast<size_t>(Place::device)]->data();
+  std::byte* gpu = reservations_[Place::device]->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;
     copy(gpu + region.offset, kept, region.n_bytes);
@@ -70,13 +70,13 @@ bool RunMemory::leave_gpu(Device& device) {
   });
   await(device, QueueId::d2h);
   std::lock_guard lock(leaving_);
-  has_left_gpu_ = reservations_[static_cast<size_t>(Place::device)]->release();
+  has_left_gpu_ = reservations_[Place::device]->release();
   if (!has_left_gpu_) kept_.reset();
   return has_left_gpu_;
 }
 
 void RunMemory::return_to_gpu(Device& device) {
-  reservations_[static_cast<size_t>(Place::device)]->acquire();
+  reservations_[Place::device]->acquire();
   for_lasting([&](std::byte* gpu, std::byte* kept, int64_t n_bytes) {
     device.submit(QueueId::h2d, [=, &device] { device.copy(QueueId::h2d, gpu, kept, n_bytes); });
   });
@@ -98,7 +98,7 @@ void RunMemory::read_lasting(Device& device, std::span<const HostCopy> copies) c
 }
 
 const std::byte* RunMemory::kept_at(const HostCopy& copy) const {
-  const auto* gpu = reservations_[static_cast<size_t>(Place::device)]->data();
+  const auto* gpu = reservations_[Place::device]->data();
   const std::byte* kept = kept_->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;

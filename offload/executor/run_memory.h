@@ -31,7 +31,7 @@ class RunMemory {
   std::byte* at(RegionId id) const {
     if (id < 0 || layout_.region(id).place == Place::nvme) return nullptr;
     const Region& region = layout_.region(id);
-    return reservations_[static_cast<size_t>(region.place)]->data() + region.offset;
+    return reservations_[region.place]->data() + region.offset;
   }
   std::byte* segment(int block, Segment segment) const {
     return at(layout_.segment(block, segment));
@@ -65,7 +65,7 @@ class RunMemory {
 
   const Layout& layout_;
   WorkerPool& pool_;
-  std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
+  PerPlace<std::unique_ptr<Reservation>> reservations_;
   std::unique_ptr<Reservation> kept_;  ///< the host's memory, while the GPU is given away
   bool has_left_gpu_ = false;
   std::atomic<int64_t> weights_version_ = 0;

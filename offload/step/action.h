@@ -21,6 +21,8 @@ struct StepShape;
  * go on. `nvme_read` and `nvme_write` share a drive. */
 enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save, nvme_read, nvme_write };
 inline constexpr int kQueues = 8;
+template <class T>
+using PerQueue = PerEnum<QueueId, T, kQueues>;
 std::string_view name_of(QueueId queue);
 constexpr bool is_on_drive(QueueId queue) {
   return queue == QueueId::nvme_read || queue == QueueId::nvme_write;

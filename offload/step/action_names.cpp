@@ -26,7 +26,7 @@ std::string_view name_of(Verb verb) {
 }
 
 std::string describe(const Action& a, const StepShape& shape) {
-  std::string where = a.block >= 0 ? shape.blocks[static_cast<size_t>(a.block)].name : "step";
+  std::string where = a.block >= 0 ? shape.blocks[a.block].name : "step";
   if (a.piece >= 0) where += fmt::format(", piece {}", a.piece);
   if (a.micro >= 0) where += fmt::format(", micro-batch {}", a.micro);
   return fmt::format("{}({}) on {}", name_of(a.verb), where, name_of(a.queue));

@@ -145,7 +145,7 @@ void GradientActions::combine_tied() {
     for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
       const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
       if (!tensor.trainable) continue;
-      const int owner = shape_of(user).borrowed[static_cast<size_t>(i)].block;
+      const int owner = shape_of(user).borrowed[i].block;
       const int64_t n_bytes = tensor.n_elements * kSum_element_bytes;
       const Bytes use = {layout_.segment(user, Segment::grads),
                          shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes,
@@ -205,7 +205,7 @@ void GradientActions::square_sums() {
     const RegionId grads = layout_.segment(b, Segment::grads);
     if (!uses_slot(b))
       square_sum(b, QueueId::compute, grads, layout_.step_sums);
-    else if (!norm_on_device(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
+    else if (!norm_on_device(b) && !updated_[b])  // else taken on the way
       square_sum(b, QueueId::host, grads, layout_.arrived_sums);
   }
 }
@@ -236,14 +236,14 @@ void GradientActions::update_as_grads_arrive(int b) {
 }
 void GradientActions::update_in_need_order(const WeightSlot& weight_slot) {
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    if (!block(b).is_trained || updated_[static_cast<size_t>(b)]) continue;
+    if (!block(b).is_trained || updated_[b]) continue;
     const RegionId slot = block(b).sends_weights ? weight_slot(b) : -1;
     update(b, slot);
     if (slot >= 0) send_weights(b, slot);
   }
 }
 void GradientActions::update(int b, RegionId slot) {
-  updated_[static_cast<size_t>(b)] = true;
+  updated_[b] = true;
   if (block(b).n_state_pieces > 0) return update_pieces(b);
   const bool is_master = shape_.weights_are_master();
   const int64_t n_elements = shape_of(b).n_trained_elements;

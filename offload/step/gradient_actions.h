@@ -43,7 +43,7 @@ class GradientActions {
 
  private:
   std::vector<std::vector<int>> backwards_of_blocks(std::span<const BlockPass> passes) const;
-  const BlockShape& shape_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockShape& shape_of(int b) const { return shape_.blocks[b]; }
   const BlockLayout& block(int b) const { return layout_.block(b); }
   int64_t grad_bytes(int b) const {
     return block(b).n_grad_elements * static_cast<int64_t>(size_of(shape_.compute));
@@ -105,7 +105,7 @@ class GradientActions {
   int n_passes_;
   SlotPool grads_;                  ///< holds blocks, or passes where each micro-batch's leave
   int grad_slot_ = -1;              ///< the last backward's
-  std::vector<bool> updated_;       ///< by block
+  Indexed<bool> updated_;           ///< by block
   std::vector<Bytes> square_sums_;  ///< each block's, as the decision finds it
   int decide_ = -1;
   struct StatePiece {

@@ -66,7 +66,7 @@ class LayoutMaker {
  private:
   RegionId add(Tag tag, Place place, const Name& name, int64_t n_bytes) {
     if (n_bytes <= 0) return -1;
-    int64_t& end = out_.n_bytes[static_cast<size_t>(place)];
+    int64_t& end = out_.n_bytes[place];
     n_bytes = round_up(n_bytes, kTensorAlignment_bytes);
     if constexpr (kLists) out_.regions.push_back({tag, place, name.text(), end, n_bytes});
     end += n_bytes;
@@ -86,13 +86,12 @@ class LayoutMaker {
       count(n, place, n_bytes);
   }
   void count(int n, Place place, int64_t n_bytes) {
-    if (n_bytes > 0)
-      out_.n_bytes[static_cast<size_t>(place)] += n * round_up(n_bytes, kTensorAlignment_bytes);
+    if (n_bytes > 0) out_.n_bytes[place] += n * round_up(n_bytes, kTensorAlignment_bytes);
   }
 
-  int64_t host_end() const { return out_.n_bytes[static_cast<size_t>(Place::host)]; }
+  int64_t host_end() const { return out_.n_bytes[Place::host]; }
 
-  const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockShape& block(int b) const { return shape_.blocks[b]; }
   const BlockLayout& decided(int b) const { return out_.block(b); }
 
   void decide() {
@@ -100,14 +99,14 @@ class LayoutMaker {
     for (int user = 0; user < shape_.n_blocks(); ++user)
       for (int i = 0; i < static_cast<int>(block(user).borrowed.size()); ++i)
         if (shape_.borrowed_tensor(user, i).trainable) {
-          const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
+          const int owner = block(user).borrowed[i].block;
           for (int b : {user, owner})
-            out_.blocks[static_cast<size_t>(b)].is_tied = true;
-          out_.blocks[static_cast<size_t>(user)].has_grads = shape_.trains;
+            out_.blocks[b].is_tied = true;
+          out_.blocks[user].has_grads = shape_.trains;
         }
     out_.first_backward = shape_.n_blocks();
     for (int b = shape_.n_blocks(); b-- > 0;) {
-      BlockLayout& out = out_.blocks[static_cast<size_t>(b)];
+      BlockLayout& out = out_.blocks[b];
       out.is_trained = shape_.is_trained(b);
       out.reads_weights = block(b).place.weights == Place::nvme;
       // A block without weights has nothing to bring into a slot.
@@ -139,7 +138,7 @@ class LayoutMaker {
     for (int b = out_.first_backward; b < shape_.n_blocks(); ++b)
       if (block(b).saved_bytes > 0 &&
           (block(b).activations != Activations::selective || block(b).saved_recomputed_bytes > 0))
-        out_.blocks[static_cast<size_t>(b)].activations = block(b).activations;
+        out_.blocks[b].activations = block(b).activations;
   }
 
   /** The device updates weights of the host. */
@@ -236,7 +235,7 @@ class LayoutMaker {
   void for_borrowed_across(int user, Each&& each) const {
     for (int i = 0; i < static_cast<int>(block(user).borrowed.size()); ++i) {
       const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
-      const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
+      const int owner = block(user).borrowed[i].block;
       if (tensor.trainable && decided(user).grads_on_host != decided(owner).grads_on_host)
         each(tensor);
     }
@@ -264,7 +263,7 @@ class LayoutMaker {
   /** Those that are an end of copies, or the others. */
   void segments(bool are_copied) {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      auto& ids = out_.blocks[static_cast<size_t>(b)].segments;
+      auto& ids = out_.blocks[b].segments;
       const auto place_segment = [&](Segment s) {
         if (is_copied(b, s) != are_copied) return;
         const auto tag = static_cast<Tag>(s);
@@ -277,7 +276,7 @@ class LayoutMaker {
       if (shape_.trains) place_segment(Segment::master);
       if (!shape_.trains || !shape_.weights_are_master()) place_segment(Segment::weights);
       if (are_copied && has_own_slot(b))
-        out_.blocks[static_cast<size_t>(b)].own_slot =
+        out_.blocks[b].own_slot =
             add(Tag::weights, Place::device, {block(b).name, "weights to compute with"},
                 decided(b).n_slot_elements * static_cast<int64_t>(size_of(shape_.compute)));
       if (decided(b).has_grads) place_segment(Segment::grads);
@@ -513,7 +512,7 @@ ByteRange element_bytes(
 }
 
 int64_t segment_elements(const StepShape& shape, int block, Segment segment) {
-  const BlockShape& b = shape.blocks[static_cast<size_t>(block)];
+  const BlockShape& b = shape.blocks[block];
   switch (segment) {
     case Segment::weights:
       return b.n_elements;
@@ -538,8 +537,7 @@ int64_t segment_bytes(const StepShape& shape, int block, Segment segment) {
 }
 
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor) {
-  return {shape.blocks[static_cast<size_t>(block)].n_trained_elements +
-              tensor.offset / simd::kStateBlock,
+  return {shape.blocks[block].n_trained_elements + tensor.offset / simd::kStateBlock,
           simd::state_blocks(tensor.n_elements)};
 }
 

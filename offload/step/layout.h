@@ -26,6 +26,8 @@ struct Region {
 /** A block's buffer of one kind; the states are those of the optimizer, in the order of its row. */
 enum class Segment : uint8_t { weights, grads, master, state_0, state_1 };
 inline constexpr int kSegments = 3 + simd::kStates_max;
+template <class T>
+using PerSegment = PerEnum<Segment, T, kSegments>;
 constexpr bool is_state(Segment segment) {
   return segment >= Segment::state_0;
 }
@@ -45,7 +47,7 @@ std::string_view name_of(Segment segment, simd::Optim optim);
 /** A block's part of a layout, and what was decided of it once: passes, gradients and updates
  * follow this, whoever makes, times or runs them. */
 struct BlockLayout {
-  std::array<RegionId, kSegments> segments{-1, -1, -1, -1, -1};  ///< weights of fp32 runs: master
+  PerSegment<RegionId> segments{-1, -1, -1, -1, -1};  ///< weights of fp32 runs: master
   /** A slot of the block's own for weights that stay on the device while the host updates them;
    * laid out as any weight slot. -1: passes read the segment or a slot. */
   RegionId own_slot = -1;
@@ -69,13 +71,13 @@ struct BlockLayout {
 };
 
 struct Layout {
-  std::vector<Region> regions;
-  std::array<int64_t, kPlaces> n_bytes{};  ///< reservation of each place
+  Indexed<Region> regions;
+  PerPlace<int64_t> n_bytes{};  ///< reservation of each place
   /** The bytes of the host's reservation that may be an end of a copy to or from the device: these
    * alone need be pinned. Others are the CPU's: states that it updates, and slots of a drive. */
   ByteRange copied_on_host;
 
-  std::vector<BlockLayout> blocks;
+  Indexed<BlockLayout> blocks;
   int first_backward = 0;  ///< blocks before it have no backward
   std::vector<RegionId> weight_slots;
   std::vector<RegionId> state_slots;  ///< states of a drive on their way, where they are updated
@@ -106,9 +108,9 @@ struct Layout {
   RegionId step_sums_on_host = -1;
   RegionId arrived_sums = -1;  ///< host, fp64 by block: square sums that came with the gradients
 
-  const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }
-  const BlockLayout& block(int b) const { return blocks[static_cast<size_t>(b)]; }
-  RegionId segment(int b, Segment s) const { return block(b).segments[static_cast<size_t>(s)]; }
+  const Region& region(RegionId id) const { return regions[id]; }
+  const BlockLayout& block(int b) const { return blocks[b]; }
+  RegionId segment(int b, Segment s) const { return block(b).segments[s]; }
   /** Bytes of a tag in a place. */
   int64_t bytes_of(Tag tag, Place place) const;
 };
@@ -152,7 +154,7 @@ int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned
 
 /** The bytes that a layout would take. */
 struct LayoutBytes {
-  std::array<int64_t, kPlaces> n_bytes{};  ///< as Layout's
+  PerPlace<int64_t> n_bytes{};    ///< as Layout's
   int64_t save_buffer_bytes = 0;  ///< the part of these for a checkpoint's bytes on their way
 };
 /** The bytes of make_layout(), without its regions: a search asks for thousands. */

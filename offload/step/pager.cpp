@@ -56,7 +56,7 @@ class ListMaker {
  private:
   const BlockPass& pass() const { return passes_[t_]; }
   int pass_number() const { return static_cast<int>(t_); }
-  const BlockShape& shape_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockShape& shape_of(int b) const { return shape_.blocks[b]; }
   const BlockLayout& block(int b) const { return layout_.block(b); }
   int lane(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
   size_t of_block(int b, int micro) const {
@@ -91,7 +91,7 @@ class ListMaker {
   void for_borrowed(int b, Each&& each) const {
     for (int i = 0; i < static_cast<int>(shape_of(b).borrowed.size()); ++i) {
       const TensorExtent& tensor = shape_.borrowed_tensor(b, i);
-      const int owner = shape_of(b).borrowed[static_cast<size_t>(i)].block;
+      const int owner = shape_of(b).borrowed[i].block;
       each(i, Bytes{layout_.segment(owner, Segment::weights), tensor.offset * compute_bytes_,
                     tensor.n_elements * compute_bytes_, Role::borrowed});
     }
@@ -100,7 +100,7 @@ class ListMaker {
   /** The slot with the block's weights, which are fetched where they are not there. */
   RegionId weight_slot(int b) {
     if (const RegionId own = block(b).own_slot; own >= 0) {
-      if (!fetched_before_[static_cast<size_t>(b)] && fetches_own_slots_) fetch_weights(b, own, -1);
+      if (!fetched_before_[b] && fetches_own_slots_) fetch_weights(b, own, -1);
       return own;
     }
     if (const int slot = weights_.find(b); slot >= 0) {
@@ -182,8 +182,8 @@ class ListMaker {
   }
   /** The first fetch of a list; later ones follow it. */
   void follow_updates(int b, Action& fetch) {
-    if (fetched_before_[static_cast<size_t>(b)]) return;
-    fetched_before_[static_cast<size_t>(b)] = true;
+    if (fetched_before_[b]) return;
+    fetched_before_[b] = true;
     fetch.after_update.push_back(b);
     for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
       fetch.after_update.push_back(borrowed.block);
@@ -191,7 +191,7 @@ class ListMaker {
 
   // ---- Values between blocks
 
-  int64_t value_bytes(int value) const { return shape_.values[static_cast<size_t>(value)].n_bytes; }
+  int64_t value_bytes(int value) const { return shape_.values[value].n_bytes; }
   Bytes value_on_host(int value) const {
     return {layout_.values_on_host[of_block(value, pass().micro)], 0, value_bytes(value)};
   }
@@ -348,8 +348,7 @@ class ListMaker {
     Action again = pass_action(Verb::recompute);
     const std::vector<Port>& ports = shape_of(again.block).ports;
     const auto is_input = [&](const Bytes& bytes) {
-      return bytes.role == Role::value &&
-             ports[static_cast<size_t>(bytes.port)].forward == PortUse::reads;
+      return bytes.role == Role::value && ports[bytes.port].forward == PortUse::reads;
     };
     for (const Bytes& bytes : backward.reads)
       if (bytes.role == Role::weights || bytes.role == Role::borrowed || is_input(bytes) ||
@@ -405,8 +404,8 @@ class ListMaker {
   size_t n_read_ = 0;  ///< of weights from a drive
   SlotPool saved_;     ///< holds passes
   ValueSlots values_;
-  std::vector<bool> fetched_before_;  ///< by block
-  int last_sent_ = -1;                ///< the last block that is updated in a slot
+  Indexed<bool> fetched_before_;  ///< by block
+  int last_sent_ = -1;            ///< the last block that is updated in a slot
 };
 
 }  // namespace

@@ -5,7 +5,7 @@ namespace {
 
 template <class IsUsed>
 std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, IsUsed is_used) {
-  const std::vector<Port>& ports = shape.blocks[static_cast<size_t>(pass.block)].ports;
+  const std::vector<Port>& ports = shape.blocks[pass.block].ports;
   std::vector<UsedPort> used;
   for (size_t p = 0; p < ports.size(); ++p)
     if (is_used(ports[p].of(pass.backward))) used.push_back({static_cast<int>(p), ports[p].value});

@@ -8,12 +8,15 @@
 #include <string_view>
 
 #include "simd/update/optim.h"
+#include "src/base/indexed.h"
 
 namespace ferry {
 
 /** The device is what computes: its memory is the host's own where that is the CPU. */
 enum class Place : uint8_t { device, host, nvme };
 inline constexpr int kPlaces = 3;
+template <class T>
+using PerPlace = PerEnum<Place, T, kPlaces>;
 
 /** Some of a segment's bytes, or of a reservation's. */
 struct ByteRange {

@@ -22,7 +22,7 @@ const ByteRange& StateRecord::part(Segment segment) const {
 }
 
 StateRecord state_record(const StepShape& shape, int block, int piece) {
-  const BlockShape& its = shape.blocks[static_cast<size_t>(block)];
+  const BlockShape& its = shape.blocks[block];
   StateRecord record;
   record.begin = piece * shape.state_piece_elements;
   const auto up_to = [&](int64_t n_elements) {
@@ -85,7 +85,7 @@ void for_record_parts(const StepShape& shape,
         is_exponent ? record.begin / simd::kStateBlock : record.begin * element_width;
     const int64_t n = std::min(range.n_bytes - done, begin + part.n_bytes - at);
     FERRY_CHECK(n > 0, "{} bytes at {} of {}'s {}", range.n_bytes, range.offset,
-                shape.blocks[static_cast<size_t>(block)].name, name_of(segment, shape.optim));
+                shape.blocks[block].name, name_of(segment, shape.optim));
     each({.piece = piece, .offset = part.offset + at - begin, .done = done, .n_bytes = n});
     done += n;
   }

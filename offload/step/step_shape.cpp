@@ -11,12 +11,12 @@ constexpr int64_t kExtentAlignment_elements = 256;
 }
 
 bool StepShape::is_trained(int block) const {
-  return trains && blocks[static_cast<size_t>(block)].n_trained_elements > 0;
+  return trains && blocks[block].n_trained_elements > 0;
 }
 
 bool StepShape::has_grads(int block) const {
   if (is_trained(block)) return true;
-  const BlockShape& b = blocks[static_cast<size_t>(block)];
+  const BlockShape& b = blocks[block];
   for (int i = 0; i < static_cast<int>(b.borrowed.size()); ++i)
     if (trains && borrowed_tensor(block, i).trainable) return true;
   return false;
@@ -39,22 +39,22 @@ std::vector<int> StepShape::backward_order() const {
 }
 
 int StepShape::n_state_pieces(int block) const {
-  const BlockShape& b = blocks[static_cast<size_t>(block)];
+  const BlockShape& b = blocks[block];
   if (!is_trained(block) || b.place.states != Place::nvme) return 0;
   return static_cast<int>((b.n_trained_elements + state_piece_elements - 1) / state_piece_elements);
 }
 
 int StepShape::n_weight_pieces(int block) const {
-  const BlockShape& b = blocks[static_cast<size_t>(block)];
+  const BlockShape& b = blocks[block];
   if (b.place.weights != Place::nvme) return 0;
   return static_cast<int>((b.n_elements + state_piece_elements - 1) / state_piece_elements);
 }
 
 bool StepShape::tied(int block) const {
   for (int user = 0; user < n_blocks(); ++user) {
-    const auto n_borrowed = static_cast<int>(blocks[static_cast<size_t>(user)].borrowed.size());
+    const auto n_borrowed = static_cast<int>(blocks[user].borrowed.size());
     for (int i = 0; i < n_borrowed; ++i) {
-      const int owner = blocks[static_cast<size_t>(user)].borrowed[static_cast<size_t>(i)].block;
+      const int owner = blocks[user].borrowed[i].block;
       if ((user == block || owner == block) && borrowed_tensor(user, i).trainable) return true;
     }
   }
@@ -62,19 +62,19 @@ bool StepShape::tied(int block) const {
 }
 
 const TensorExtent& StepShape::borrowed_tensor(int block, int i) const {
-  const BorrowedExtent& b = blocks[static_cast<size_t>(block)].borrowed[static_cast<size_t>(i)];
-  return blocks[static_cast<size_t>(b.block)].tensors[static_cast<size_t>(b.tensor)];
+  const BorrowedExtent& b = blocks[block].borrowed[i];
+  return blocks[b.block].tensors[b.tensor];
 }
 
 int64_t StepShape::borrowed_in_slot(int block, int i) const {
-  int64_t offset = blocks[static_cast<size_t>(block)].n_elements;
+  int64_t offset = blocks[block].n_elements;
   for (int k = 0; k < i; ++k)
     offset += round_up(borrowed_tensor(block, k).n_elements, kExtentAlignment_elements);
   return offset;
 }
 
 int64_t StepShape::borrowed_in_grads(int block, int i) const {
-  int64_t offset = blocks[static_cast<size_t>(block)].n_trained_elements;
+  int64_t offset = blocks[block].n_trained_elements;
   for (int k = 0; k < i; ++k)
     if (const TensorExtent& tensor = borrowed_tensor(block, k); tensor.trainable)
       offset += round_up(tensor.n_elements, kExtentAlignment_elements);
@@ -82,13 +82,11 @@ int64_t StepShape::borrowed_in_grads(int block, int i) const {
 }
 
 int64_t StepShape::n_slot_elements(int block) const {
-  return borrowed_in_slot(block,
-                          static_cast<int>(blocks[static_cast<size_t>(block)].borrowed.size()));
+  return borrowed_in_slot(block, static_cast<int>(blocks[block].borrowed.size()));
 }
 
 int64_t StepShape::n_grad_elements(int block) const {
-  return borrowed_in_grads(block,
-                           static_cast<int>(blocks[static_cast<size_t>(block)].borrowed.size()));
+  return borrowed_in_grads(block, static_cast<int>(blocks[block].borrowed.size()));
 }
 
 void chain_blocks(StepShape& shape, int64_t n_bytes) {

@@ -14,6 +14,7 @@
 #include "offload/step/place.h"
 #include "simd/update/optim.h"
 #include "src/base/dtype.h"
+#include "src/base/indexed.h"
 #include "src/base/port.h"
 
 namespace ferry {
@@ -95,11 +96,11 @@ struct BlockShape {
   /** Elements of the trained prefix, a multiple of 256: gradients, master and states have no more.
    */
   int64_t n_trained_elements = 0;
-  std::vector<TensorExtent> tensors;
-  std::vector<BorrowedExtent> borrowed;
+  Indexed<TensorExtent> tensors;
+  Indexed<BorrowedExtent> borrowed;
   int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
-  std::vector<Port> ports;             ///< of StepShape::values
+  Indexed<Port> ports;                 ///< of StepShape::values
   bool has_loss = false;               ///< its forward gives a part of the loss
   BlockPlacement place;
   Activations activations = Activations::keep;
@@ -120,7 +121,7 @@ struct BlockShape {
 inline constexpr int64_t kSaveBuffer_bytes = 512 << 20, kSaveBuffer_bytes_least = 32 << 20;
 
 struct StepShape {
-  std::vector<BlockShape> blocks;  ///< forward order; the last is the head
+  Indexed<BlockShape> blocks;  ///< forward order; the last is the head
   DType compute = DType::f32;
   simd::Optim optim = simd::Optim::adamw;
   /** True in bf16 runs where the weights are the master's upper halves and its segment holds the
@@ -130,8 +131,8 @@ struct StepShape {
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
-  int n_saved_slots = 2;           ///< slots for activations on the host
-  std::vector<ValueShape> values;  ///< tensors that pass between blocks
+  int n_saved_slots = 2;       ///< slots for activations on the host
+  Indexed<ValueShape> values;  ///< tensors that pass between blocks
   /** All blocks in the order of their backwards; empty: the last one first. */
   std::vector<int> backwards;
   /** Values of forwards that a backward reads again lie in slots of the GPU, and in host memory
@@ -181,7 +182,7 @@ struct StepShape {
   int n_state_pieces(int block) const;
   /** The block's gradients wait on a drive for its update, in the pieces of its states. */
   bool grads_on_drive(int block) const {
-    return is_trained(block) && blocks[static_cast<size_t>(block)].place.grads == Place::nvme;
+    return is_trained(block) && blocks[block].place.grads == Place::nvme;
   }
   /** True where they can: they arrive once a step, and no other block adds to them. */
   bool may_write_grads(int block) const {
@@ -191,7 +192,7 @@ struct StepShape {
   Place drive_memory() const { return computes_on_host ? Place::device : Place::host; }
   /** The memory where the block's update reads and writes. */
   Place updates_in(int block) const {
-    const Place place = blocks[static_cast<size_t>(block)].place.updates();
+    const Place place = blocks[block].place.updates();
     return place == Place::nvme ? drive_memory() : place;
   }
   /** Pieces of the block's weights on a drive: the same elements, and frozen ones behind them. */

@@ -59,11 +59,11 @@ double first_begin(std::span<const TimedAction> actions) {
 Overlap overlap_of(std::span<const TimedAction> actions) {
   Overlap overlap;
   if (actions.empty()) return overlap;
-  std::array<Intervals, kQueues> by_queue;
+  PerQueue<Intervals> by_queue;
   Intervals beside;
   double last = actions.front().end_s;
   for (const TimedAction& action : actions) {
-    by_queue[static_cast<size_t>(action.queue)].push_back({action.begin_s, action.end_s});
+    by_queue[action.queue].push_back({action.begin_s, action.end_s});
     if (action.queue != QueueId::compute && action.queue != QueueId::decision)
       beside.push_back({action.begin_s, action.end_s});
     last = std::max(last, action.end_s);
@@ -75,7 +75,7 @@ Overlap overlap_of(std::span<const TimedAction> actions) {
   beside = joined(std::move(beside));
   overlap.window_s = last - first_begin(actions);
   overlap.beside_s = length_of(beside);
-  overlap.hidden_s = common_length(beside, by_queue[static_cast<size_t>(QueueId::compute)]);
+  overlap.hidden_s = common_length(beside, by_queue[QueueId::compute]);
   return overlap;
 }
 

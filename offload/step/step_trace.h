@@ -24,10 +24,10 @@ struct TimedAction {
 
 /** Figures on how a step's resources work at once. */
 struct Overlap {
-  std::array<double, kQueues> busy_s{};  ///< by queue
-  double window_s = 0;                   ///< from the first begin to the last end
-  double beside_s = 0;                   ///< copies or updates run
-  double hidden_s = 0;                   ///< the part of these while the compute queue works too
+  PerQueue<double> busy_s{};  ///< by queue
+  double window_s = 0;        ///< from the first begin to the last end
+  double beside_s = 0;        ///< copies or updates run
+  double hidden_s = 0;        ///< the part of these while the compute queue works too
   /** 0 to 1; 1 where there is nothing to hide. */
   double hidden_share() const { return beside_s > 0 ? hidden_s / beside_s : 1.0; }
 };

@@ -29,7 +29,7 @@ bool begins_with(const StoreLayout& layout, const std::vector<StoredSegment>& se
       if (!stored.is_volatile) return false;
       continue;
     }
-    const StoredSegment& wanted = segments[static_cast<size_t>(id)];
+    const StoredSegment& wanted = segments[id];
     if (wanted.block != stored.block || wanted.name != stored.name ||
         wanted.n_bytes != stored.n_bytes || wanted.is_volatile != stored.is_volatile)
       return false;

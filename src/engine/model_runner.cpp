@@ -214,7 +214,7 @@ RandomKey ModelRunner::key(const Action& action) const {
                 .seed = options_.seed,
                 .step = step_,
                 .micro_batch = action.micro,
-                .block = model_.blocks[static_cast<size_t>(action.block)].random_block};
+                .block = model_.blocks[action.block].random_block};
   if (key_fault_) key_fault_(key, action);
   return key;
 }
@@ -231,7 +231,7 @@ BatchTensors& ModelRunner::batch(const Action& action, const PassMemory&) {
 }
 
 const at::Tensor& ModelRunner::passed(int value, const std::byte* at, const BatchShape& shape) {
-  const ModelValue& its = model_.values[static_cast<size_t>(value)];
+  const ModelValue& its = model_.values[value];
   const int64_t n = rows_of(its.rows, shape);
   at::Tensor& t = views_->passed[{value, at, n}];
   if (t.defined()) return t;
@@ -243,7 +243,7 @@ const at::Tensor& ModelRunner::passed(int value, const std::byte* at, const Batc
 void ModelRunner::set_ports(const Action& action,
                             const PassMemory& memory,
                             const BatchShape& shape) {
-  const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
+  const std::vector<Port>& ports = model_.blocks[action.block].ports;
   ports_.resize(ports.size());
   for (size_t p = 0; p < ports.size(); ++p)
     ports_[p] = memory.ports[p] ? passed(ports[p].value, memory.ports[p], shape) : at::Tensor();
@@ -252,7 +252,7 @@ void ModelRunner::set_ports(const Action& action,
 BlockMemory& ModelRunner::views(const Action& action,
                                 const PassMemory& memory,
                                 const BatchShape& shape) {
-  const BlockTable& table = model_.blocks[static_cast<size_t>(action.block)];
+  const BlockTable& table = model_.blocks[action.block];
   const bool is_backward = action.verb == Verb::backward;
   // A piece of a tied head may have no weights of its own.
   const std::byte* weights =
@@ -281,8 +281,7 @@ BlockMemory& ModelRunner::views(const Action& action,
     add_grad(p, p.offset);
   }
   for (size_t i = 0; i < table.borrowed.size(); ++i) {
-    const ParamSpec& p = model_.blocks[static_cast<size_t>(table.borrowed[i].block)]
-                             .params[static_cast<size_t>(table.borrowed[i].param)];
+    const ParamSpec& p = model_.blocks[table.borrowed[i].block].params[table.borrowed[i].param];
     out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
     add_grad(p, shape_.borrowed_in_grads(action.block, static_cast<int>(i)));
   }
@@ -300,7 +299,7 @@ BlockMemory& ModelRunner::views(const Action& action,
                              scalar_type_of(s.dtype), options_.device));
     offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
   }
-  const BlockShape& block = shape_.blocks[static_cast<size_t>(action.block)];
+  const BlockShape& block = shape_.blocks[action.block];
   const int64_t kept_most = memory.saved_recomputed
                                 ? block.saved_bytes - block.saved_recomputed_bytes
                                 : block.saved_bytes;
@@ -316,15 +315,14 @@ BlockMemory& ModelRunner::views(const Action& action,
 void ModelRunner::forward(const Action& action, const PassMemory& memory) {
   c10::InferenceMode no_autograd;
   const ComputeStream stream(device_.compute_stream(), device_.index());
-  if (generates_ && model_.blocks[static_cast<size_t>(action.block)].kind == BlockKind::head)
+  if (generates_ && model_.blocks[action.block].kind == BlockKind::head)
     return generate(action, memory);
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape);
   scratch_.reset();
   set_ports(action, memory, b.shape);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
-    return blocks_[static_cast<size_t>(action.block)]->recompute_selected(b, views_of_block,
-                                                                          ports_);
+    return blocks_[action.block]->recompute_selected(b, views_of_block, ports_);
   at::Tensor loss, logits;
   if (memory.loss) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
@@ -335,8 +333,7 @@ void ModelRunner::forward(const Action& action, const PassMemory& memory) {
           view(memory.batch + layout_.logits, {rows, model_.n_labels}, at::kFloat, options_.device);
   }
   run_block(action, b, memory, {.memory = &views_of_block}, [&](const RandomKey& random) {
-    blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, ports_, loss,
-                                                        logits);
+    blocks_[action.block]->forward(random, b, views_of_block, ports_, loss, logits);
   });
 }
 
@@ -351,8 +348,8 @@ void ModelRunner::generate(const Action& action, const PassMemory& memory) {
   std::byte* start = memory_.at(memory_.layout().generation);
   set_ports(action, memory, last.shape);
   // The pieces of a vocabulary read what comes before them, which has made these rows alone.
-  if (!model_.blocks[static_cast<size_t>(action.block)].piece) {
-    const std::vector<Port>& ports = model_.blocks[static_cast<size_t>(action.block)].ports;
+  if (!model_.blocks[action.block].piece) {
+    const std::vector<Port>& ports = model_.blocks[action.block].ports;
     at::Tensor x = view(start + generation_.last_rows, {n, model_.width},
                         scalar_type_of(shape_.compute), options_.device);
     at::Tensor which = scratch_.take({n}, at::kInt);
@@ -364,8 +361,7 @@ void ModelRunner::generate(const Action& action, const PassMemory& memory) {
   if (memory.loss) loss = view(memory.loss, {}, at::kFloat, options_.device);
   at::Tensor logits =
       view(start + generation_.logits, {n, model_.vocab_size}, at::kFloat, options_.device);
-  blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, ports_,
-                                                      loss, logits);
+  blocks_[action.block]->forward(key(action), last, views_of_block, ports_, loss, logits);
 }
 
 void ModelRunner::backward(const Action& action, const PassMemory& memory) {
@@ -377,8 +373,7 @@ void ModelRunner::backward(const Action& action, const PassMemory& memory) {
   set_ports(action, memory, b.shape);
   run_block(action, b, memory, {.is_backward = true, .memory = &views_of_block},
             [&](const RandomKey& random) {
-              blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block,
-                                                                   ports_);
+              blocks_[action.block]->backward(random, b, views_of_block, ports_);
             });
 }
 
@@ -392,7 +387,7 @@ void ModelRunner::run_block(const Action& action,
   if (!graphs_ || generates_ || memory.ports.size() > GraphKey::kPorts_max ||
       !runs_as_graph(model_, action.block, batch.shape, graph.is_backward))
     return work(random);
-  const auto shape = blocks_[static_cast<size_t>(action.block)]->graph_shape(batch);
+  const auto shape = blocks_[action.block]->graph_shape(batch);
   if (!shape) return work(random);
   graph.training = random.training;
   graph.batch = batch.cu_seqlens.const_data_ptr();

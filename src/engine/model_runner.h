@@ -17,6 +17,7 @@
 #include "models/core/batch_layout.h"
 #include "models/core/block.h"
 #include "offload/executor/executor.h"
+#include "src/base/indexed.h"
 #include "src/engine/cuda/block_graphs.h"
 #include "src/engine/host_batch.h"
 
@@ -95,7 +96,7 @@ class ModelRunner final : public ComputeWork {
   BatchLayout layout_;
   GenerationLayout generation_;
   EventId logits_sent_;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  Indexed<std::unique_ptr<Block>> blocks_;
   int64_t unwanted_grad_bytes_;  // at the start of the scratch region
   Scratch scratch_;
   std::vector<BatchTensors> batches_;   ///< by micro-batch; tensors on the compute device

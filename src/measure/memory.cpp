@@ -125,8 +125,7 @@ void MemoryWatch::train_on_gpu(DType type, AttentionBackend attention) {
   const int64_t context_bytes = resident_beside_plans_bytes() - before_context_bytes_;
   const int64_t before_bytes = cuda_driver_used_bytes();
   const auto beside_plan_bytes = [&](const SmallRun& run) {
-    return cuda_driver_used_bytes() - before_bytes -
-           run.plan().layout.n_bytes[static_cast<size_t>(Place::device)];
+    return cuda_driver_used_bytes() - before_bytes - run.plan().layout.n_bytes[Place::device];
   };
   int64_t loaded_bytes = 0, graph_bytes = 0, host_bytes = 0, graph_host_bytes = 0;
   // AdamW on the GPU and on the host, weights that stay and weights that come.

@@ -17,7 +17,7 @@ constexpr size_t kTimed_least = 2, kTimed_most = 4;
 constexpr double kDoubtOfSame = 0.03, kDoubtOfOthers = 0.1;
 
 bool uses_drive(const Plan& plan) {
-  return plan.layout.n_bytes[static_cast<size_t>(Place::nvme)] > 0;
+  return plan.layout.n_bytes[Place::nvme] > 0;
 }
 
 /** Seconds to open a plan's memory, fill it, and take the first steps, as seen on machines with 16
@@ -27,7 +27,7 @@ double seconds_to_time(const Plan& plan) {
   constexpr int kSteps = 3;
   double n_bytes = 0;
   for (const Place place : {Place::device, Place::host})
-    n_bytes += static_cast<double>(plan.layout.n_bytes[static_cast<size_t>(place)]);
+    n_bytes += static_cast<double>(plan.layout.n_bytes[place]);
   return kOpening_s + n_bytes / kOpened_bytes_per_s + kSteps * plan.predicted->step_s;
 }
 

@@ -44,7 +44,7 @@ int64_t DiskNeed::bytes() const {
 int64_t pinned_bytes(const ModelTable& model, const StepShape& shape) {
   int64_t n_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b)
-    for (const ParamSpec& param : model.blocks[static_cast<size_t>(b)].params)
+    for (const ParamSpec& param : model.blocks[b].params)
       if (param.trainable && shape.n_state_pieces(b) > 0)
         n_bytes +=
             kFp32_bytes * param.n_elements + simd::state_bytes(shape.optim, param.n_elements);

@@ -107,7 +107,7 @@ std::map<std::pair<int, int>, std::vector<const HfEntry*>> entries_by_param(
 }
 
 ParamSpec& param_at(ModelTable& model, std::pair<int, int> at) {
-  return model.blocks[static_cast<size_t>(at.first)].params[static_cast<size_t>(at.second)];
+  return model.blocks[at.first].params[at.second];
 }
 
 void freeze(const config::Config& config, ModelTable& model) {

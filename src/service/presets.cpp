@@ -117,7 +117,7 @@ PresetPlan plan_preset(const PresetFacts& facts, const std::optional<MachineProf
   }
   if (!plan) return result;  // nothing could be laid out
   result.why = plan->why;
-  result.gpu_bytes = request.has_gpu ? plan->layout.n_bytes[static_cast<size_t>(Place::device)] : 0;
+  result.gpu_bytes = request.has_gpu ? plan->layout.n_bytes[Place::device] : 0;
   result.host_bytes = host_bytes_of(*plan, request.has_gpu);
   if (result.refusal.empty() && plan->predicted) result.time = time_of(model, request, *plan);
   return result;

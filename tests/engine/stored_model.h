@@ -77,7 +77,7 @@ class StoredModel {
       for (Segment segment : state_segments(shape_.optim)) {
         if (layout_.segment(b, segment) < 0) continue;
         // Not between the tensors: nothing keeps what is there.
-        for (const TensorExtent& t : shape_.blocks[static_cast<size_t>(b)].tensors) {
+        for (const TensorExtent& t : shape_.blocks[b].tensors) {
           if (!t.trainable) continue;
           set(b, segment, element_bytes(shape_, b, segment, t.offset, t.n_elements));
           if (shape_.optim == simd::Optim::adamw_8bit)
@@ -148,9 +148,7 @@ class StoredModel {
                                           options);
     for (const HfEntry& entry : table.hf_names)
       if (its.freezes_norms && entry.hf_name.find("norm") != std::string::npos)
-        table.blocks[static_cast<size_t>(entry.block)]
-            .params[static_cast<size_t>(entry.param)]
-            .trainable = false;
+        table.blocks[entry.block].params[entry.param].trainable = false;
     for (BlockTable& block : table.blocks)
       block.arrange();
     return table;
@@ -167,8 +165,7 @@ class StoredModel {
                              ((which == OnDrive::odd || has_weights) && b % 2 == 1) ||
                              (which == OnDrive::even && b % 2 == 0);
       if (is_chosen && shape.is_trained(b))
-        shape.blocks[static_cast<size_t>(b)].place = {has_weights ? Place::nvme : Place::host,
-                                                      Place::nvme, Place::host};
+        shape.blocks[b].place = {has_weights ? Place::nvme : Place::host, Place::nvme, Place::host};
     }
     return shape;
   }

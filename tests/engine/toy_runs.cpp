@@ -271,8 +271,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   else
     load_weights(table, CheckpointReader::open(model.checkpoint), 11, session.segments());
   for (const auto& [of, storage] : model.rounded) {
-    const auto& params = table.blocks[static_cast<size_t>(of.first)].params;
-    round_as(storage, of.first, params[static_cast<size_t>(of.second)], session.segments());
+    const auto& params = table.blocks[of.first].params;
+    round_as(storage, of.first, params[of.second], session.segments());
   }
   if (placement.key_fault) RunnerProbe::set_key_fault(session.runner(), placement.key_fault);
   if (placement.fault) ExecutorProbe::set_fault(session.executor(), placement.fault);
@@ -415,7 +415,7 @@ ToyModel small_stored(DType compute, bool is_stored, AttentionBackend attention)
   model.name += is_stored ? ", a layer stored" : ", a layer rounded";
   std::vector<ParamSpec>& params = model.table.blocks[kBlock].params;
   for (int p = 0; p < static_cast<int>(params.size()); ++p) {
-    ParamSpec& param = params[static_cast<size_t>(p)];
+    ParamSpec& param = params[p];
     if (param.shape.size() < 2) continue;
     param.trainable = false;
     const Storage storage = model.rounded.size() % 2 == 0 ? Storage::nf4 : Storage::int8;

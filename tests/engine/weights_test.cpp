@@ -262,7 +262,7 @@ class FrozenParts : public InHostMemory {
 
 TEST_F(FrozenParts, TakeTheirWeightsOfMemoryAlone) {
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    const BlockTable& block = table_.blocks[static_cast<size_t>(b)];
+    const BlockTable& block = table_.blocks[b];
     int64_t n_trained = 0, end = 0;
     for (const ParamSpec& param : block.params) {
       if (param.trainable) n_trained += param.n_elements;

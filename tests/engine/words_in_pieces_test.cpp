@@ -50,9 +50,7 @@ class ModelInMemory {
                                           options);
     for (const HfEntry& entry : table.hf_names)
       if (its.freezes_words && entry.file_rows() > 4096)
-        table.blocks[static_cast<size_t>(entry.block)]
-            .params[static_cast<size_t>(entry.param)]
-            .trainable = false;
+        table.blocks[entry.block].params[entry.param].trainable = false;
     for (BlockTable& block : table.blocks)
       block.arrange();
     return table;
@@ -199,7 +197,7 @@ TEST_P(WordsInPieces, HaveTheFilesOfTheWholeTable) {
   for (int b = 0; b < cut_.shape().n_blocks(); ++b)
     EXPECT_TRUE(other_cut.segments().bytes_of(b, Segment::weights) ==
                 cut_.segments().bytes_of(b, Segment::weights))
-        << cut_.table().blocks[static_cast<size_t>(b)].name;
+        << cut_.table().blocks[b].name;
 
   const test::TempDir model;
   other_cut.save(model.path());

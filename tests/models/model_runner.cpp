@@ -152,7 +152,7 @@ std::vector<at::Tensor> ModelRunner::ports_of(size_t b, const BatchShape& shape,
   std::vector<at::Tensor> tensors;
   for (const Port& port : table_.blocks[b].ports) {
     if (tensors.emplace_back(); port.of(is_backward) == PortUse::none) continue;
-    const ModelValue& its = table_.values[static_cast<size_t>(port.value)];
+    const ModelValue& its = table_.values[port.value];
     const int64_t n = rows_of(its.rows, shape);
     const std::array<int64_t, 2> rows = {n, its.columns}, columns = {its.columns, n};
     tensors.back() = passed_[static_cast<size_t>(port.value)]->at(0, its.by_column ? columns : rows,

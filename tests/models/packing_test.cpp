@@ -205,10 +205,8 @@ TEST(Packing, KernelsFollowThePrograms) {
       if (is_lent) continue;  // the borrower's part lies elsewhere
       EXPECT_LE(norm_of(runner.grad(id.first, id.second).to(at::kDouble) - exact),
                 2e-5 * std::max(norm_of(exact), 1e-4))
-          << its.table.blocks[static_cast<size_t>(id.first)].name << " "
-          << its.table.blocks[static_cast<size_t>(id.first)]
-                 .params[static_cast<size_t>(id.second)]
-                 .name;
+          << its.table.blocks[id.first].name << " "
+          << its.table.blocks[id.first].params[id.second].name;
     }
   }
 }

@@ -55,7 +55,7 @@ const Port& port_of(const BlockTable& block, int value) {
 TEST(Ports, TheLastBlockLeavesAGradientAndThoseBeforeAddToIt) {
   const ModelTable model = table();
   const int embedded = model.blocks[0].ports[0].value;
-  const int gradient = model.values[static_cast<size_t>(embedded)].gradient;
+  const int gradient = model.values[embedded].gradient;
   using enum PortUse;
   EXPECT_EQ(port_of(model.blocks[3], gradient), (Port{gradient, none, writes}));
   EXPECT_EQ(port_of(model.blocks[2], gradient), (Port{gradient, none, changes}));

@@ -70,7 +70,7 @@ at::Tensor ProgramReference::param(size_t block, ParamId id) {
   const BlockTable& its = table_.blocks[block];
   const auto n_own = static_cast<ParamId>(its.params.size());
   if (id < n_own) return params_.at({static_cast<int>(block), id});
-  const BorrowedParam& from = its.borrowed[static_cast<size_t>(id - n_own)];
+  const BorrowedParam& from = its.borrowed[id - n_own];
   return params_.at({from.block, from.param});
 }
 
@@ -91,7 +91,7 @@ at::Tensor ProgramReference::loss(const TestBatch& batch) {
     const auto for_ports = [&](const auto& each) {
       for (size_t v = 0; v < program.values.size(); ++v)
         if (const int port = program.values[v].port; port != kNone) {
-          const Port& its = program.ports[static_cast<size_t>(port)];
+          const Port& its = program.ports[port];
           each(its.forward, between[static_cast<size_t>(its.value)], values_[v]);
         }
     };

@@ -45,7 +45,7 @@ ModelTable model_of(DType compute, Storage storage, int64_t inner) {
   b.vocabulary_loss(b.input(), b.borrow_words(), kNone);
   b.end();
   for (int p = 0; p < 3; ++p) {
-    model.blocks[1].params[static_cast<size_t>(p)].trainable = false;
+    model.blocks[1].params[p].trainable = false;
     set_storage(model, 1, p, storage);
   }
   return model;
@@ -68,7 +68,7 @@ TEST_P(StoredLinear, IsThatOfTheValues) {
   whole.randomise(5, 0.05f);
   const BlockTable& layer = tiled.table().blocks[1];
   for (int p = 0; p < 3; ++p) {
-    const StoredMatrix matrix = layer.params[static_cast<size_t>(p)].stored(compute);
+    const StoredMatrix matrix = layer.params[p].stored(compute);
     whole.param(1, p).copy_(test::values_of(matrix, tiled.param(1, p)));
   }
   for (test::ModelRunner* runner : {&tiled, &whole})

@@ -157,7 +157,7 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
   const std::vector<float> ones(kPiece, 1.0f), zeros(kPiece, 0.0f);
   const auto fill = [&](int block) {
     int64_t next = block * kBetweenBlocks % kDrawn;
-    for (const ParamSpec& param : model.blocks[static_cast<size_t>(block)].params)
+    for (const ParamSpec& param : model.blocks[block].params)
       for (int64_t at = 0, n = 0; at < param.n_elements; at += n) {
         n = std::min(kPiece, param.n_elements - at);
         const float* from = (param.init == Init::ones ? ones : zeros).data();
@@ -174,7 +174,7 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
   std::atomic<int> next_block{0};
   const auto fill_those_on = [&](Place place) {
     for (int block; (block = next_block++) < shape.n_blocks();)
-      if (shape.blocks[static_cast<size_t>(block)].place.states == place) fill(block);
+      if (shape.blocks[block].place.states == place) fill(block);
   };
   {
     std::vector<std::jthread> threads;
@@ -192,12 +192,12 @@ Plan make_least_plan(const ModelTable& model, PlanRequest request) {
   int64_t refused = request.gpu_budget_bytes;
   request.gpu_budget_bytes = INT64_MAX;
   Plan plan = make_plan(model, request);
-  int64_t enough = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
+  int64_t enough = plan.layout.n_bytes[Place::device];
   while (enough - refused > 4 * kMiB) {
     request.gpu_budget_bytes = refused + (enough - refused) / 2;
     try {
       plan = make_plan(model, request);
-      enough = std::min(enough - 1, plan.layout.n_bytes[static_cast<size_t>(Place::device)]);
+      enough = std::min(enough - 1, plan.layout.n_bytes[Place::device]);
     } catch (const Error& e) {
       if (e.fault() != Fault::does_not_fit) throw;
       refused = request.gpu_budget_bytes;
@@ -221,7 +221,7 @@ Plan make_or_force_plan(const ModelTable& model, const PlanRequest& request, boo
 nlohmann::ordered_json blocks_of(const StepShape& shape) {
   auto blocks = nlohmann::ordered_json::array();
   for (int b = 0; b < shape.n_blocks(); ++b) {
-    const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+    const BlockShape& block = shape.blocks[b];
     int64_t n_all = 0, n_trained = 0, n_borrowed = 0;
     for (const TensorExtent& tensor : block.tensors) {
       n_all += tensor.n_elements;
@@ -419,7 +419,7 @@ int run(int argc, char** argv) {
     promise["binding"] = name_of(plan.predicted->binding());
     for (int q = 0; q < kQueues; ++q)
       promise[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
-          1e3 * plan.predicted->busy_s[static_cast<size_t>(q)];
+          1e3 * plan.predicted->busy_s[q];
   }
   fmt::print("{}\n", nlohmann::ordered_json{{"promised", promise}}.dump());
   std::fflush(stdout);
@@ -460,7 +460,7 @@ int run(int argc, char** argv) {
     }
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
     if (kind == Kind::simulated)  // it has what was reserved
-      driver_bytes_max = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
+      driver_bytes_max = plan.layout.n_bytes[Place::device];
     swapped_bytes_max = std::max(swapped_bytes_max, process_status_bytes("VmSwap"));
   }
   session.executor().settle();
@@ -501,7 +501,7 @@ int run(int argc, char** argv) {
     out["overlap_percent"] = 100 * overlap.hidden_share();
     for (int q = 0; q < kQueues; ++q)
       out[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
-          1e3 * overlap.busy_s[static_cast<size_t>(q)] / 3;
+          1e3 * overlap.busy_s[q] / 3;
     out["update_alone_ms"] = median_update_alone_ms(session.executor());
   }
   out["first_loss"] = first_loss;

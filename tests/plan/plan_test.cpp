@@ -45,7 +45,7 @@ TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost)
   const ModelTable model = bert_large(DType::bf16);
   PlanRequest r = large_batch_in_eleven_gib();
   const Plan plan = make_plan(model, r);
-  EXPECT_LE(plan.layout.n_bytes[static_cast<size_t>(Place::device)], r.gpu_budget_bytes);
+  EXPECT_LE(plan.layout.n_bytes[Place::device], r.gpu_budget_bytes);
   EXPECT_EQ(plan.micro_batch_size, 256);
   EXPECT_TRUE(plan.shape.layer_inputs_on_host);
   EXPECT_NE(plan.why.find("saved tensors recomputed; outputs of blocks on the host"),
@@ -64,15 +64,15 @@ TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost)
     int64_t n_bytes = 0;
     for (const PlanRow& row : rows)
       if (row.place == place) n_bytes += row.n_bytes;
-    EXPECT_EQ(n_bytes, plan.layout.n_bytes[static_cast<size_t>(place)]);
-    EXPECT_EQ(n_bytes, make_layout(plan.shape).n_bytes[static_cast<size_t>(place)]);
+    EXPECT_EQ(n_bytes, plan.layout.n_bytes[place]);
+    EXPECT_EQ(n_bytes, make_layout(plan.shape).n_bytes[place]);
   }
   r.layer_inputs = Place::device;
   const std::string message = refusal(model, r);
   EXPECT_NE(message.find("it fits without layer_inputs = device"), std::string::npos) << message;
   // A plan that the host has no room for does not fit either.
   r = large_batch_in_eleven_gib();
-  r.host_budget_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)] - kGiB;
+  r.host_budget_bytes = plan.layout.n_bytes[Place::host] - kGiB;
   EXPECT_NE(refusal(model, r), "");
 }
 
@@ -226,7 +226,7 @@ TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
     EXPECT_EQ(plan.n_micro, 1);
     // Weights, their lower halves, gradients in 16 bits, two codes: 8 bytes a parameter, less
     // what is on the GPU.
-    const double host = static_cast<double>(plan.layout.n_bytes[static_cast<size_t>(Place::host)]);
+    const double host = static_cast<double>(plan.layout.n_bytes[Place::host]);
     EXPECT_GT(host, 0.8 * 8 * 12.845e9) << plan.why;
     EXPECT_LT(host, 1.1 * 8.1 * 12.845e9) << plan.why;
   }
@@ -239,7 +239,7 @@ TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
   const auto bytes_with = [&](Activations activations) {
     PlanRequest wish = request;
     wish.activations = activations;
-    return make_plan(model, wish).layout.n_bytes[static_cast<size_t>(Place::device)];
+    return make_plan(model, wish).layout.n_bytes[Place::device];
   };
   const int64_t all = bytes_with(Activations::keep), none = bytes_with(Activations::recompute),
                 selective = bytes_with(Activations::selective);
@@ -258,7 +258,7 @@ TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
   for (const int64_t budget : budgets) {
     request.gpu_budget_bytes = budget;
     const Plan plan = make_plan(model, request);
-    const int64_t taken = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
+    const int64_t taken = plan.layout.n_bytes[Place::device];
     EXPECT_LE(taken, budget);
     int64_t kept = 0;
     std::map<Activations, int> n_layers;
@@ -345,7 +345,7 @@ TEST(Plan, SamplesLeaveTheMicroBatchAsItIs) {
     EXPECT_EQ(at_once.n_sequences, std::min<int64_t>(8, plan->micro_batch_size));
     EXPECT_EQ(with_samples->layout.bytes_of(Tag::cache, Place::device),
               make_generation_layout(model, at_once).n_bytes);
-    EXPECT_LE(with_samples->layout.n_bytes[static_cast<size_t>(Place::device)], budget);
+    EXPECT_LE(with_samples->layout.n_bytes[Place::device], budget);
     n_moved += with_samples->why != plan->why;
   }
   EXPECT_GT(n_moved, 0);
@@ -377,7 +377,7 @@ TEST(Plan, SaysWhatIsPinnedAndWhatGoesThroughARing) {
   EXPECT_EQ(all_pinned.ring_bytes + all_pinned.unpinned_bytes + all_pinned.step_ring_bytes, 0);
   // 4 bytes a parameter or 6 are copied; master and both moments are not, 12 bytes.
   const auto n_params = static_cast<double>(model.n_params());
-  const int64_t host_bytes = all.layout.n_bytes[static_cast<size_t>(Place::host)];
+  const int64_t host_bytes = all.layout.n_bytes[Place::host];
   EXPECT_GT(all_pinned.pinned_bytes, 4 * n_params);
   EXPECT_GE(host_bytes - all_pinned.pinned_bytes, 12 * n_params);
 

@@ -117,7 +117,7 @@ class CudaDevice final : public Device {
   }
 
   void record(EventId id) override {
-    Event& event = events_[static_cast<size_t>(id)];
+    Event& event = events_[id];
     const QueueId queue = event.queue;
     ++event.generation;
     if (is_of_host(queue)) {
@@ -139,7 +139,7 @@ class CudaDevice final : public Device {
   }
 
   void wait(QueueId queue, EventId id) override {
-    const Event& event = events_[static_cast<size_t>(id)];
+    const Event& event = events_[id];
     if (event.generation == 0 || event.queue == queue) return;
     if (!is_of_host(event.queue))
       return enqueue(queue, [this, queue, record = event.on_gpu] {
@@ -162,12 +162,12 @@ class CudaDevice final : public Device {
   }
 
   bool wait_turn(EventId id, std::chrono::milliseconds patience) override {
-    const Event& event = events_[static_cast<size_t>(id)];
+    const Event& event = events_[id];
     return await([&] { return event.on_gpu->has_stream_got_it.load(); }, patience);
   }
 
   bool happened(EventId id) override {
-    const Event& event = events_[static_cast<size_t>(id)];
+    const Event& event = events_[id];
     if (event.generation == 0) return true;
     if (is_of_host(event.queue)) return flags_.generation(event.flag) >= event.generation;
     if (!event.on_gpu->has_stream_got_it) return false;

@@ -41,7 +41,7 @@ class HomeFinder {
   int backward_of(int b) const { return backward_of_[static_cast<size_t>(b)]; }
 
   void touch(const BlockPass& its, int pass) {
-    for (const Port& port : shape_.blocks[static_cast<size_t>(its.block)].ports) {
+    for (const Port& port : shape_.blocks[its.block].ports) {
       const PortUse use = port.of(its.backward);
       if (use == PortUse::none) continue;
       Life& life = lives_[static_cast<size_t>(port.value)];
@@ -89,7 +89,7 @@ class HomeFinder {
         stays.push_back({4 * lives_[v].first + 2, 4 * lives_[v].last + 3, v, &homes_.of[v].shared,
                          lives_[v].first >= n_});
     for (int b = 0; b < n_; ++b)
-      for (const Port& port : shape_.blocks[static_cast<size_t>(b)].ports)
+      for (const Port& port : shape_.blocks[b].ports)
         if (const auto v = static_cast<size_t>(port.value);
             port.forward == PortUse::writes && homes_.of[v].kind == ValueHome::Kind::slot)
           stays.push_back(

@@ -16,7 +16,7 @@ ValueSlots::ValueSlots(const StepShape& shape,
 
 RegionId ValueSlots::home_of(int value) const {
   const int lane = shape_.n_live() == 1 ? 0 : passes_[t_].micro;
-  return layout_.values[static_cast<size_t>(value * shape_.n_live() + lane)];
+  return layout_.values[value * shape_.n_live() + lane];
 }
 
 std::vector<std::vector<int>> ValueSlots::reads_of_items() {

@@ -146,7 +146,7 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
                    fmt::format("of {}{}", format_bytes(budget_bytes),
                                bytes > budget_bytes ? ": too much" : "")});
   };
-  const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
+  const int64_t gpu_bytes = plan.layout.n_bytes[Place::device];
   if (request.has_gpu)
     add_sum(std::string(name_of(Place::device)), gpu_bytes, request.gpu_budget_bytes);
   add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
@@ -219,8 +219,7 @@ void print_json(const PlanAnswer& answer) {
       {"n_weight_slots", plan.shape.n_weight_slots},
       {"why", plan.why},
       {"rows", rows},
-      {"gpu_bytes",
-       request.has_gpu ? plan.layout.n_bytes[static_cast<size_t>(Place::device)] : int64_t{0}},
+      {"gpu_bytes", request.has_gpu ? plan.layout.n_bytes[Place::device] : int64_t{0}},
       {"host_bytes", host_bytes_of(plan, request.has_gpu)},
       {"pinned", pinning_json(plan, request)},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},

@@ -102,7 +102,7 @@ struct BlockGraphs::State {
     if (random.training) {
       std::array<uint64_t, ops::cuda::kKeys_max> values;
       for (int i = 0; i < ops::cuda::kKeys_max; ++i)
-        values[static_cast<size_t>(i)] = random.of(i);
+        values[i] = random.of(i);
       ops::cuda::store_keys(stream, values.data(), ops::cuda::kKeys_max,
                             static_cast<uint64_t*>(keys.mutable_data_ptr()));
     }

@@ -29,8 +29,8 @@ struct WholeParam {
   }
 };
 WholeParam whole_of(const ModelTable& model, int block, int param) {
-  const BlockTable& table = model.blocks[static_cast<size_t>(block)];
-  const ParamSpec& spec = table.params[static_cast<size_t>(param)];
+  const BlockTable& table = model.blocks[block];
+  const ParamSpec& spec = table.params[param];
   const auto entry = std::ranges::find_if(model.hf_names, [&](const HfEntry& its) {
     return its.block == block && its.param == param && !its.is_whole();
   });
@@ -60,7 +60,7 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
   const bool is_master = segment == Segment::master;
   if (!is_master && simd::spec_of(shape.optim).type == simd::StateType::block8) {
     for (int b = 0; b < shape.n_blocks(); ++b) {
-      const BlockTable& block = model.blocks[static_cast<size_t>(b)];
+      const BlockTable& block = model.blocks[b];
       for (size_t p = 0; p < block.params.size(); ++p) {
         const ParamSpec& param = block.params[p];
         if (!param.trainable) continue;
@@ -164,8 +164,7 @@ StoredStates stored_states_of(const ModelTable& model, const StepShape& shape) {
   if (const auto states = state_segments(shape.optim); !states.empty())
     stored.states = parts_of(model, shape, states.front());
   for (int b = 0; b < shape.n_blocks(); ++b)
-    if (const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
-        n_drive_pieces(shape, b) > 0)
+    if (const BlockShape& block = shape.blocks[b]; n_drive_pieces(shape, b) > 0)
       stored.blocks.push_back({.name = block.name,
                                .number = b,
                                .n_elements = block.n_elements,

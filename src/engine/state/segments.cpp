@@ -64,8 +64,8 @@ void Segments::set_param(int block, int64_t offset, std::span<const float> value
 }
 
 bool Segments::has_master(int block, int64_t offset) const {
-  return shape_.trains && (shape_.weights_are_master() ||
-                           offset < shape_.blocks[static_cast<size_t>(block)].n_trained_elements);
+  return shape_.trains &&
+         (shape_.weights_are_master() || offset < shape_.blocks[block].n_trained_elements);
 }
 
 void Segments::set_piece(int block, int64_t offset, std::span<const float> values) {

@@ -234,9 +234,7 @@ namespace {
 std::string why_missing(const ModelTable& model,
                         const CheckpointReader& checkpoint,
                         const HfEntry& missing) {
-  const auto is_layer = [&](int block) {
-    return model.blocks[static_cast<size_t>(block)].kind == BlockKind::layer;
-  };
+  const auto is_layer = [&](int block) { return model.blocks[block].kind == BlockKind::layer; };
   std::set<int> there;
   for (const HfEntry& entry : model.hf_names)
     if (is_layer(entry.block) && !stored_names(checkpoint, entry).empty())

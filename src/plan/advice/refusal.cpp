@@ -18,8 +18,7 @@ namespace {
 
 /** "{} of memory ({} are left beside LibTorch)", by place where there are two. */
 std::string memory_text(const PlanRequest& request, const Layout& layout) {
-  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::device)],
-                host = layout.n_bytes[static_cast<size_t>(Place::host)];
+  const int64_t gpu = layout.n_bytes[Place::device], host = layout.n_bytes[Place::host];
   if (!request.has_gpu)
     return fmt::format("{} of memory ({} are left beside LibTorch)", format_bytes(gpu + host),
                        format_bytes(request.host_budget_bytes));
@@ -62,11 +61,10 @@ int64_t counted(const PlanRequest& request, Place place, BytesAt&& bytes_at) {
 std::string largest_text(const PlanRequest& request, const Plan& plan) {
   PlanRow largest{};
   for (Place place : kBudgets) {
-    const int64_t taken = place == Place::nvme
-                              ? nvme_need_of(plan.shape, request.n_nvme_copies).store_bytes
-                              : counted(request, place, [&](Place at) {
-                                  return plan.layout.n_bytes[static_cast<size_t>(at)];
-                                });
+    const int64_t taken =
+        place == Place::nvme
+            ? nvme_need_of(plan.shape, request.n_nvme_copies).store_bytes
+            : counted(request, place, [&](Place at) { return plan.layout.n_bytes[at]; });
     if (taken <= std::min(budget_of(request, place), kStore_bytes_max)) continue;
     for (int t = 0; t < kTags; ++t) {
       const auto tag = static_cast<Tag>(t);

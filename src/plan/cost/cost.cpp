@@ -155,8 +155,7 @@ const CostModel::PassTimes* CostModel::times_of(const Action& action) const {
     case Verb::backward:
       return &times_of(action.block, kBackward);
     case Verb::recompute:
-      return times_of_again(action.block,
-                            shape_.blocks[static_cast<size_t>(action.block)].activations);
+      return times_of_again(action.block, shape_.blocks[action.block].activations);
     default:
       return nullptr;
   }
@@ -244,8 +243,7 @@ double CostModel::drive_seconds(const Action& action) const {
 }
 
 int64_t CostModel::n_trained_tensors(int block) const {
-  return std::ranges::count_if(shape_.blocks[static_cast<size_t>(block)].tensors,
-                               &TensorExtent::trainable);
+  return std::ranges::count_if(shape_.blocks[block].tensors, &TensorExtent::trainable);
 }
 
 double CostModel::host_pass_seconds(double n_bytes) const {
@@ -369,7 +367,7 @@ double CostModel::passes_seconds(int64_t n_micro, std::optional<Activations> mos
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     seconds += least_seconds(times_of(b, kForward));
     if (b < first_backward) continue;
-    const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
+    const BlockShape& block = shape_.blocks[b];
     seconds += least_seconds(times_of(b, kBackward));
     // A block that keeps everything recomputes nothing, and so does a block that saves nothing.
     const PassTimes* again = times_of_again(b, most.value_or(block.activations));

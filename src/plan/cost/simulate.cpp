@@ -304,12 +304,12 @@ Simulation simulate_list(const CostModel& cost,
   out.step_s = simulator.ended(kSteps - 1, decide) - simulator.ended(kSteps - 2, decide);
   for (size_t i = 0; i < list.size(); ++i) {
     const double took_s = simulator.ended(kSteps - 2, i) - simulator.began(kSteps - 2, i);
-    out.busy_s[static_cast<size_t>(list[i].queue)] += took_s;
-    out.alone_s[static_cast<size_t>(list[i].queue)] += simulator.seconds(i);
+    out.busy_s[list[i].queue] += took_s;
+    out.alone_s[list[i].queue] += simulator.seconds(i);
     if (list[i].verb == Verb::update && list[i].queue == QueueId::host)
       out.host_updates_s += took_s;
   }
-  const auto alone_s = [&](QueueId queue) { return out.alone_s[static_cast<size_t>(queue)]; };
+  const auto alone_s = [&](QueueId queue) { return out.alone_s[queue]; };
   out.least_drive_s =
       cost.least_drive_seconds(alone_s(QueueId::nvme_read), alone_s(QueueId::nvme_write));
   if (!keeps_actions) return out;

@@ -14,11 +14,11 @@
 namespace ferry {
 
 struct Simulation {
-  double step_s = 0;  ///< from one decision to the next, once steps follow each other
-  std::array<double, kQueues> busy_s{};   ///< seconds of one step, by queue
-  std::array<double, kQueues> alone_s{};  ///< the same, had nothing run beside it
-  double host_updates_s = 0;              ///< the part of these for AdamW on the host
-  double least_drive_s = 0;  ///< the least that the drive takes for a step's reads and writes
+  double step_s = 0;           ///< from one decision to the next, once steps follow each other
+  PerQueue<double> busy_s{};   ///< seconds of one step, by queue
+  PerQueue<double> alone_s{};  ///< the same, had nothing run beside it
+  double host_updates_s = 0;   ///< the part of these for AdamW on the host
+  double least_drive_s = 0;    ///< the least that the drive takes for a step's reads and writes
   /** The queue that works for the largest share of the step: what binds. */
   QueueId binding() const;
   std::vector<TimedAction> actions;  ///< actions of the last steps, seconds from their begin

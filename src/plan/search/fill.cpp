@@ -14,10 +14,9 @@ constexpr int64_t kBufferRounding_bytes = 8192;
 Shortfall lacking_of(const PlanRequest& request,
                      const StepShape& shape,
                      const LayoutBytes& layout) {
-  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::device)],
-                host = layout.n_bytes[static_cast<size_t>(Place::host)];
+  const int64_t gpu = layout.n_bytes[Place::device], host = layout.n_bytes[Place::host];
   const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
-  const bool has_states = layout.n_bytes[static_cast<size_t>(Place::nvme)] > 0;
+  const bool has_states = layout.n_bytes[Place::nvme] > 0;
   const int64_t nvme = has_states ? nvme_need_of(shape, request.n_nvme_copies).store_bytes : 0;
   const int64_t nvme_over = over(nvme, std::min(request.nvme_budget_bytes, kStore_bytes_max));
   if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes), nvme_over};
@@ -72,7 +71,7 @@ void set_resident(Plan& plan, const std::vector<std::vector<int>>& groups, size_
   plan.n_resident = 0;
   for (size_t g = 0; g < groups.size(); ++g)
     for (int b : groups[g]) {
-      plan.shape.blocks[static_cast<size_t>(b)].place = g < n ? Place::device : Place::host;
+      plan.shape.blocks[b].place = g < n ? Place::device : Place::host;
       plan.n_resident += g < n;
     }
 }
@@ -85,10 +84,10 @@ std::vector<std::vector<int>> groups_of(const StepShape& shape) {
     group[static_cast<size_t>(b)] = b;
   std::vector<std::set<int>> borrowers(shape.blocks.size());
   for (int b = 0; b < shape.n_blocks(); ++b)
-    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed)
+    for (const BorrowedExtent& borrowed : shape.blocks[b].borrowed)
       borrowers[static_cast<size_t>(borrowed.block)].insert(b);
   for (int b = 0; b < shape.n_blocks(); ++b)
-    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
+    for (const BorrowedExtent& borrowed : shape.blocks[b].borrowed) {
       if (borrowers[static_cast<size_t>(borrowed.block)].size() > 1) continue;
       const int from = group[static_cast<size_t>(b)],
                 to = group[static_cast<size_t>(borrowed.block)];
@@ -139,7 +138,7 @@ Shortfall fill_with(Filling::Part part, const PlanRequest& request, Plan& plan, 
   int& n_blocks = is_weights ? plan.n_weights : plan.n_states;
   std::vector<BlockShape*> blocks;
   for (int b = 0; b < plan.shape.n_blocks(); ++b)
-    if (BlockShape& block = plan.shape.blocks[static_cast<size_t>(b)];
+    if (BlockShape& block = plan.shape.blocks[b];
         block.place.weights == Place::host && (is_weights || plan.shape.is_trained(b)))
       blocks.push_back(&block);
   const auto lacking_with = [&](size_t n) {

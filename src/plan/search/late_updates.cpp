@@ -43,15 +43,15 @@ MachineProfile with_slower_updates(MachineProfile machine) {
  * beside them, which may be others once they are late, and so are the drive's reads and writes by
  * each other. */
 double least_seconds(const Simulation& simulation) {
-  std::array<double, kQueues> busy_s = simulation.busy_s;
+  PerQueue<double> busy_s = simulation.busy_s;
   for (QueueId queue : {QueueId::host, QueueId::nvme_read, QueueId::nvme_write})
-    busy_s[static_cast<size_t>(queue)] = simulation.alone_s[static_cast<size_t>(queue)];
+    busy_s[queue] = simulation.alone_s[queue];
   return std::max(*std::ranges::max_element(busy_s), simulation.least_drive_s);
 }
 
 /** Updates on the host, and the time that the drive takes for their states. */
 double updates_seconds(const Simulation& simulation) {
-  const auto busy_s = [&](QueueId queue) { return simulation.busy_s[static_cast<size_t>(queue)]; };
+  const auto busy_s = [&](QueueId queue) { return simulation.busy_s[queue]; };
   return simulation.host_updates_s + busy_s(QueueId::nvme_read) + busy_s(QueueId::nvme_write);
 }
 

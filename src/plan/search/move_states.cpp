@@ -44,7 +44,7 @@ std::vector<Group> movable_groups(const PlanRequest& request, const StepShape& s
   std::vector<Group> groups;
   for (Group group : groups_of(shape)) {
     std::erase_if(group, [&](int b) {
-      const BlockPlacement& place = shape.blocks[static_cast<size_t>(b)].place;
+      const BlockPlacement& place = shape.blocks[b].place;
       return (request.trains && !shape.is_trained(b)) || place.updates() != updated_on;
     });
     if (!group.empty()) groups.push_back(std::move(group));
@@ -74,8 +74,7 @@ std::vector<Window> windows_of(const StepShape& shape,
     int64_t n = 0;
     for (const Group& group : groups)
       for (int b : group)
-        n +=
-            (shape.blocks[static_cast<size_t>(b)].n_elements + piece_elements - 1) / piece_elements;
+        n += (shape.blocks[b].n_elements + piece_elements - 1) / piece_elements;
     return n;
   };
   int64_t least = kPiece_elements_least;
@@ -92,7 +91,7 @@ std::vector<Window> windows_of(const StepShape& shape,
 std::vector<bool> sharers(const StepShape& shape) {
   std::vector<bool> shares(shape.blocks.size(), false);
   for (int b = 0; b < shape.n_blocks(); ++b)
-    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed)
+    for (const BorrowedExtent& borrowed : shape.blocks[b].borrowed)
       shares[static_cast<size_t>(b)] = shares[static_cast<size_t>(borrowed.block)] = true;
   return shares;
 }
@@ -160,7 +159,7 @@ class Mover {
     size_t n_grads = 0;    ///< blocks
   };
 
-  BlockShape& block(int b) { return plan_.shape.blocks[static_cast<size_t>(b)]; }
+  BlockShape& block(int b) { return plan_.shape.blocks[b]; }
 
   Shortfall lacking_with(const Moved& moved) {
     StepShape& shape = plan_.shape;

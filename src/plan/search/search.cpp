@@ -26,7 +26,7 @@ double bytes_at_most(const StepShape& shape) {
   double largest_elements = 0, bytes = 0, largest_saved_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const auto elements = static_cast<double>(shape.n_slot_elements(b));
-    const auto saved = static_cast<double>(shape.blocks[static_cast<size_t>(b)].saved_bytes);
+    const auto saved = static_cast<double>(shape.blocks[b].saved_bytes);
     bytes += elements * kParameter_bytes + saved * shape.n_live();
     largest_elements = std::max(largest_elements, elements);
     largest_saved_bytes = std::max(largest_saved_bytes, saved);
@@ -114,7 +114,7 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan, bool is
   const StepShape& shape = plan.shape;
   double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b) {
-    const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+    const BlockShape& block = shape.blocks[b];
     if (block.place.weights == Place::device) continue;
     const auto bytes_of = [&](Segment segment) {
       return static_cast<double>(segment_bytes(shape, b, segment));
@@ -387,8 +387,7 @@ class Searcher {
   /** Weights that stay cross once a step. Where copies take little of it, that gains little. */
   static bool copies_bind(const Plan& plan) {
     constexpr double kShare = 0.3;
-    return plan.predicted->busy_s[static_cast<size_t>(QueueId::h2d)] >
-           kShare * plan.predicted->step_s;
+    return plan.predicted->busy_s[QueueId::h2d] > kShare * plan.predicted->step_s;
   }
   /** States that stay are updated there, of more blocks than where their weights and gradients
    * stay, too. Where the host's updates take little of the step, that gains little. */

@@ -54,8 +54,7 @@ ordered_json json_of(const StoredStates& states) {
 /** Bytes of the segment that a part may lie in; `block` is one of the shape's. */
 int64_t bytes_of(const StepShape& shape, int block, Segment segment) {
   if (segment != Segment::master) return segment_bytes(shape, block, segment);
-  return shape.blocks[static_cast<size_t>(block)].n_trained_elements *
-         static_cast<int64_t>(sizeof(float));
+  return shape.blocks[block].n_trained_elements * static_cast<int64_t>(sizeof(float));
 }
 
 std::vector<StoredStates::Part> parts_in(const JsonReader& list,

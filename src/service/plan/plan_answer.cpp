@@ -163,7 +163,7 @@ PlanTime time_of(const Plan& plan, const PlanAnswer& answer) {
   const Simulation& predicted = *plan.predicted;
   const PlanRequest& request = answer.request;
   const auto resource = [&](QueueId queue, const char* name, const char* key) {
-    return ResourceTime{queue, name, key, predicted.busy_s[static_cast<size_t>(queue)]};
+    return ResourceTime{queue, name, key, predicted.busy_s[queue]};
   };
   PlanTime time = {
       .step_s = predicted.step_s,

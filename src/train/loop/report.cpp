@@ -43,7 +43,7 @@ void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) 
 }
 
 NvmeNeed drive_need_of(const Job& job) {
-  if (job.plan.layout.n_bytes[static_cast<size_t>(Place::nvme)] == 0) return {};
+  if (job.plan.layout.n_bytes[Place::nvme] == 0) return {};
   return nvme_need_of(job.plan.shape, nvme_copies(job.config, job.plan.shape.trains));
 }
 

@@ -51,8 +51,7 @@ void Tracing::finish() {
                                  {"traced_steps", n_steps},
                                  {"overlap_percent", 100 * overlap.hidden_share()}};
   for (QueueId queue : {QueueId::compute, QueueId::h2d, QueueId::d2h, QueueId::host})
-    line[fmt::format("{}_busy_ms", name_of(queue))] =
-        1e3 * overlap.busy_s[static_cast<size_t>(queue)] / n_steps;
+    line[fmt::format("{}_busy_ms", name_of(queue))] = 1e3 * overlap.busy_s[queue] / n_steps;
   metrics_.append(line);
   progress_.log_line(fmt::format(
       "trace of {} steps in '{}': {:.0f} % of the time of copies and updates lies under computing",

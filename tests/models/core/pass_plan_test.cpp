@@ -40,14 +40,12 @@ std::vector<std::string> saved_names(const BlockTable& block) {
 /** The place is where the backward finds the gradient of the block's output. */
 bool is_grad_of_output(const BlockTable& block, const PassPlan& pass, int place) {
   const PassPlace& its = pass.places[static_cast<size_t>(place)];
-  return its.kind == PlaceKind::port &&
-         block.ports[static_cast<size_t>(its.port)].backward == PortUse::reads;
+  return its.kind == PlaceKind::port && block.ports[its.port].backward == PortUse::reads;
 }
 /** The same where the backward leaves the gradient of the input. */
 bool is_grad_of_input(const BlockTable& block, const PassPlan& pass, int place) {
   const PassPlace& its = pass.places[static_cast<size_t>(place)];
-  return its.kind == PlaceKind::port &&
-         block.ports[static_cast<size_t>(its.port)].backward == PortUse::writes;
+  return its.kind == PlaceKind::port && block.ports[its.port].backward == PortUse::writes;
 }
 
 /** "op part" of each call. */

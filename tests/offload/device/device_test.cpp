@@ -256,7 +256,7 @@ TEST_P(Devices, MathHasTheBitsOfTheScalarCode) {
   auto* g = reinterpret_cast<uint16_t*>(host->data() + sum_bytes);
   std::vector<float> values(kN);
   for (int64_t i = 0; i < kN; ++i)
-    values[static_cast<size_t>(i)] = static_cast<float>(i % 173 - 80) * 0.013f;
+    values[i] = static_cast<float>(i % 173 - 80) * 0.013f;
   simd::f32_to_bf16(g, values.data(), kN);
   std::vector<float> expected(kN);
   simd::accumulate_first(expected.data(), g, DType::bf16, kN);

@@ -19,7 +19,7 @@ namespace {
 /** Bytes of a block in a generation, in the order of read_block(). */
 std::vector<std::byte> read_pinned(const StepShape& shape, GenerationReader& reader, int b) {
   std::vector<std::byte> all;
-  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
+  for (const TensorExtent& t : shape.blocks[b].tensors)
     for (Segment s : saved_segments(shape.optim)) {
       if (!is_in_segment(shape, s, t)) continue;
       std::vector<ByteRange> ranges = {{t.offset * 4, t.n_elements * 4}};  // fp32

@@ -195,7 +195,7 @@ TEST_P(SameBits, AFrozenTensorChangesNoBitAndHasNoPartInTheNorm) {
 /** `little` computes the same on a device with just the bytes of its layout, where `whole` does not
  * fit. */
 void expect_smaller(ToyOptions little, ToyOptions whole, const ToyResult& expected) {
-  const int64_t most = make_layout(little.shape).n_bytes[static_cast<size_t>(Place::device)];
+  const int64_t most = make_layout(little.shape).n_bytes[Place::device];
   little.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
   EXPECT_EQ(run_toy(little), expected);
   EXPECT_THROW(run_toy(whole), Error);
@@ -502,7 +502,7 @@ TEST_P(SameBits, ABlockWhoseGradientsAreNotFiniteStaysAsItIs) {
         const auto after = run.tensors();
         size_t at = 0;
         for (int b = 0; b < options.shape.n_blocks(); ++b)
-          for (size_t t = 0; t < options.shape.blocks[static_cast<size_t>(b)].tensors.size(); ++t) {
+          for (size_t t = 0; t < options.shape.blocks[b].tensors.size(); ++t) {
             EXPECT_EQ(before[at] == after[at], b == kBad) << "block " << b << ", tensor " << t;
             ++at;
           }

@@ -53,7 +53,7 @@ struct Use {
 
 std::vector<Use> uses_of(const StepShape& shape, const Action& action, const PassMemory& memory) {
   const auto bytes = static_cast<int64_t>(size_of(shape.compute));
-  const BlockShape& block = shape.blocks[static_cast<size_t>(action.block)];
+  const BlockShape& block = shape.blocks[action.block];
   std::vector<Use> uses;
   auto grads = [&](const TensorExtent& tensor, int64_t offset) {
     return memory.grads && tensor.trainable ? memory.grads + offset * bytes : nullptr;
@@ -62,8 +62,8 @@ std::vector<Use> uses_of(const StepShape& shape, const Action& action, const Pas
     uses.push_back({memory.weights + t.offset * bytes, grads(t, t.offset), t.n_elements});
   for (int i = 0; i < static_cast<int>(block.borrowed.size()); ++i) {
     const TensorExtent& t = shape.borrowed_tensor(action.block, i);
-    uses.push_back({memory.borrowed[static_cast<size_t>(i)],
-                    grads(t, shape.borrowed_in_grads(action.block, i)), t.n_elements});
+    uses.push_back(
+        {memory.borrowed[i], grads(t, shape.borrowed_in_grads(action.block, i)), t.n_elements});
   }
   return uses;
 }
@@ -298,7 +298,7 @@ void ToyRun::read_bytes(int block,
 void ToyRun::write_weights() {
   for (int b = 0; b < options_.shape.n_blocks(); ++b) {
     uint64_t index = 0;  // the values do not depend on what is frozen, as the offsets do
-    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+    for (const TensorExtent& t : options_.shape.blocks[b].tensors) {
       std::vector<float> w(static_cast<size_t>(t.n_elements));
       for (size_t j = 0; j < w.size(); ++j)
         w[j] = hashed(static_cast<uint64_t>(b) << 40 | index << 32 | j);
@@ -414,7 +414,7 @@ std::vector<std::byte> ToyRun::states() const {
   std::vector<std::byte> states;
   if (states_) executor_->state_window()->forget();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
-    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
+    for (const TensorExtent& t : options_.shape.blocks[b].tensors)
       for (Segment s : lasting_segments(options_.shape.optim)) {
         if (layout_.segment(b, s) < 0) continue;  // frozen
         for (const ByteRange& range : ranges_of(options_.shape, b, s, t)) {
@@ -429,7 +429,7 @@ std::vector<std::byte> ToyRun::states() const {
 std::vector<double> ToyRun::square_sums() const {
   std::vector<double> sums;
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
-    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+    for (const TensorExtent& t : options_.shape.blocks[b].tensors) {
       if (!t.trainable) continue;
       const DType type = segment_dtype(options_.shape, b, Segment::grads);
       const std::byte* grads = memory_.segment(b, Segment::grads);
@@ -443,7 +443,7 @@ std::vector<std::vector<std::byte>> ToyRun::tensors() const {
   std::vector<std::vector<std::byte>> tensors;
   if (states_) executor_->state_window()->forget();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
-    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+    for (const TensorExtent& t : options_.shape.blocks[b].tensors) {
       auto& bytes = tensors.emplace_back();
       for (Segment s : {Segment::weights, Segment::master}) {
         if (!is_in_segment(options_.shape, s, t)) continue;
@@ -468,7 +468,7 @@ ToyResult run_toy(const ToyOptions& options) {
 void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into) {
   constexpr int64_t kPiece = 777 * sizeof(float);
   const int b = block.block();
-  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
+  for (const TensorExtent& t : shape.blocks[b].tensors)
     for (Segment s : saved_segments(shape.optim))
       for (const ByteRange& range : s == Segment::master && is_in_segment(shape, s, t)
                                         ? std::vector<ByteRange>{{t.offset * 4, t.n_elements * 4}}

@@ -38,9 +38,7 @@ class ToyWork : public ComputeWork {
   /** Returns when the compute queue has done all that it was given before. */
   void reach(const std::byte* on_gpu);
 
-  const BlockShape& block(const Action& action) const {
-    return shape_.blocks[static_cast<size_t>(action.block)];
-  }
+  const BlockShape& block(const Action& action) const { return shape_.blocks[action.block]; }
 
   const StepShape& shape_;
   Device& device_;

@@ -38,7 +38,7 @@ TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
         EXPECT_GT(r.n_bytes, 0) << r.name;
         end = r.offset + r.n_bytes;
       }
-      const int64_t reserved = layout.n_bytes[static_cast<size_t>(place)];
+      const int64_t reserved = layout.n_bytes[place];
       EXPECT_EQ(end, reserved);
       int64_t tagged = 0;
       for (int t = 0; t < kTags; ++t)
@@ -155,7 +155,7 @@ std::set<RegionId> outputs_of(const StepShape& shape, const Layout& layout) {
   for (const BlockShape& block : shape.blocks)
     for (const Port& port : block.ports)
       for (int live = 0; live < shape.n_live() && port.forward == PortUse::writes; ++live)
-        regions.insert(layout.values[static_cast<size_t>(port.value * shape.n_live() + live)]);
+        regions.insert(layout.values[port.value * shape.n_live() + live]);
   return regions;
 }
 
@@ -360,7 +360,7 @@ TEST(Layout, SlotsHoldTheLargestBlockOnTheHostAndNoOther) {
 TEST(Layout, BorrowedTensorsHaveRoomBehindTheSegment) {
   const StepShape shape = make_shape({.compute = DType::bf16});
   const int head = shape.n_blocks() - 1;
-  const BlockShape& block = shape.blocks[static_cast<size_t>(head)];
+  const BlockShape& block = shape.blocks[head];
   EXPECT_EQ(shape.borrowed_in_slot(head, 0), block.n_elements);
   EXPECT_EQ(shape.borrowed_in_slot(head, 1), block.n_elements + 768);  // 700 elements before
   EXPECT_EQ(shape.n_slot_elements(head), block.n_elements + 768 + 512);

@@ -315,7 +315,7 @@ TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
         return at - list.begin();
       };
       for (int b = 0; b < shape.n_blocks(); ++b) {
-        const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+        const BlockShape& block = shape.blocks[b];
         const bool arrives =
             block.place.updates() == Place::host && !block.updates_late && !shape.tied(b);
         const auto update = index_of(Verb::update, b);

@@ -113,7 +113,7 @@ class ProgramMaker {
 
   // ---- What bytes hold
 
-  const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockShape& block(int b) const { return shape_.blocks[b]; }
   int64_t compute_bytes() const { return static_cast<int64_t>(size_of(shape_.compute)); }
   bool has_sum(int b) const {
     return shape_.n_micro_max > 1 || (shape_.tied(b) && shape_.compute != DType::f32);
@@ -190,7 +190,7 @@ class ProgramMaker {
   int64_t bytes_of(const std::vector<int>& values) const {
     int64_t n_bytes = 0;
     for (int v : values)
-      n_bytes += shape_.values[static_cast<size_t>(v)].n_bytes;
+      n_bytes += shape_.values[v].n_bytes;
     return n_bytes;
   }
 
@@ -208,7 +208,7 @@ class ProgramMaker {
       for (int u = 0; u < user; ++u)
         for (const BorrowedExtent& borrowed : block(u).borrowed) {
           if (borrowed.block != b) continue;
-          const TensorExtent& tensor = block(b).tensors[static_cast<size_t>(borrowed.tensor)];
+          const TensorExtent& tensor = block(b).tensors[borrowed.tensor];
           n_added += tensor.trainable && cuts[i] >= tensor.offset * width &&
                      cuts[i] < (tensor.offset + tensor.n_elements) * width;
         }
@@ -237,8 +237,7 @@ class ProgramMaker {
       case Verb::combine:
         for (size_t i = 0, k = 0; i < block(b).borrowed.size(); ++i) {
           const BorrowedExtent& borrowed = block(b).borrowed[i];
-          const TensorExtent& tensor =
-              block(borrowed.block).tensors[static_cast<size_t>(borrowed.tensor)];
+          const TensorExtent& tensor = block(borrowed.block).tensors[borrowed.tensor];
           if (!tensor.trainable) continue;
           // Uses in the other memory are added by themselves.
           if (k >= a.writes.size() ||
@@ -373,7 +372,7 @@ class ProgramMaker {
       borrowed_bytes += shape_.borrowed_tensor(b, i).n_elements * compute_bytes();
     int i = 0;
     for (const Bytes& bytes : all(a.reads, Role::borrowed, borrowed_bytes)) {
-      const int owner = block(b).borrowed[static_cast<size_t>(i)].block;
+      const int owner = block(b).borrowed[i].block;
       check_weights(bytes, owner, shape_.borrowed_tensor(b, i++).offset);
     }
     for (Role role : {Role::batch, Role::batch_on_host})

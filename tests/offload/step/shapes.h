@@ -91,7 +91,7 @@ inline void arrange(StepShape& shape) {
 
 inline void freeze(StepShape& shape, Frozen frozen) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
-    auto& tensors = shape.blocks[static_cast<size_t>(b)].tensors;
+    auto& tensors = shape.blocks[b].tensors;
     if (frozen == Frozen::second_tensors) tensors[1].trainable = false;
     const bool is_whole = (frozen == Frozen::first_blocks && b < 2) ||
                           (frozen == Frozen::middle_block && b == 2) ||
@@ -105,12 +105,12 @@ inline void freeze(StepShape& shape, Frozen frozen) {
 /** Gradients wait in memory where they may not on a drive, and where blocks share tensors. */
 inline void keep_grads_in_memory(StepShape& shape) {
   const auto keep = [&](int b) {
-    Place& place = shape.blocks[static_cast<size_t>(b)].place.grads;
+    Place& place = shape.blocks[b].place.grads;
     if (place == Place::nvme) place = shape.drive_memory();
   };
   for (int b = 0; b < shape.n_blocks(); ++b) {
     if (!shape.may_write_grads(b) || !shape.is_trained(b)) keep(b);
-    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed)
+    for (const BorrowedExtent& borrowed : shape.blocks[b].borrowed)
       for (int sharer : {b, borrowed.block})
         keep(sharer);
   }
@@ -311,7 +311,7 @@ inline void link_pieces(StepShape& shape, int n_first, int n_last) {
   };
   int x = add("words", n_bytes), dx = add("gradient of words", n_bytes);
   for (int b = 0; b < first_of_head; ++b) {
-    std::vector<Port>& ports = shape.blocks[static_cast<size_t>(b)].ports;
+    std::vector<Port>& ports = shape.blocks[b].ports;
     if (b < n_first) {
       ports = {{x, b == 0 ? writes : changes, none}, {dx, none, reads}};
       continue;
@@ -324,13 +324,12 @@ inline void link_pieces(StepShape& shape, int n_first, int n_last) {
   }
   for (int b = 0; b < n; ++b)  // a forward that changes a value cannot run again
     if (b < n_first || b >= first_of_head)
-      shape.blocks[static_cast<size_t>(b)].saved_bytes =
-          shape.blocks[static_cast<size_t>(b)].saved_recomputed_bytes = 0;
+      shape.blocks[b].saved_bytes = shape.blocks[b].saved_recomputed_bytes = 0;
   const int state = add("state", 2 * n_bytes), lse = add("lse", n_bytes / 4);
   const int sum = add("sum", 2 * n_bytes);
   for (int b = first_of_head; b < n; ++b) {
     const bool is_first = b == first_of_head, is_last = b == n - 1;
-    std::vector<Port>& ports = shape.blocks[static_cast<size_t>(b)].ports;
+    std::vector<Port>& ports = shape.blocks[b].ports;
     ports = {{x, reads, reads},
              {state, is_first ? writes : changes, none},
              {sum, none,

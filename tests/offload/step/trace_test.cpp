@@ -76,8 +76,8 @@ TEST(Overlap, CountsWhatLiesUnderComputing) {
       action(QueueId::host, 7, 9),    action(QueueId::decision, 9, 10)};
   const Overlap overlap = overlap_of(actions);
   EXPECT_DOUBLE_EQ(overlap.window_s, 10);
-  EXPECT_DOUBLE_EQ(overlap.busy_s[static_cast<size_t>(QueueId::compute)], 6);
-  EXPECT_DOUBLE_EQ(overlap.busy_s[static_cast<size_t>(QueueId::h2d)], 2);
+  EXPECT_DOUBLE_EQ(overlap.busy_s[QueueId::compute], 6);
+  EXPECT_DOUBLE_EQ(overlap.busy_s[QueueId::h2d], 2);
   EXPECT_DOUBLE_EQ(overlap.beside_s, 6);  // 3 to 9
   EXPECT_DOUBLE_EQ(overlap.hidden_s, 3);  // 3 to 4, 6 to 8
   EXPECT_DOUBLE_EQ(overlap.hidden_share(), 0.5);

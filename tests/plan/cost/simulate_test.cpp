@@ -271,8 +271,8 @@ TEST(Simulation, OnACpuADriveIsInTheSum) {
     block.place = {Place::device, Place::nvme, Place::device};
   plan.layout = make_layout(plan.shape);
   const Simulation simulation = simulate_plan(model, request, plan);
-  const double drive_s = simulation.busy_s[static_cast<size_t>(QueueId::nvme_read)] +
-                         simulation.busy_s[static_cast<size_t>(QueueId::nvme_write)];
+  const double drive_s =
+      simulation.busy_s[QueueId::nvme_read] + simulation.busy_s[QueueId::nvme_write];
   EXPECT_NEAR(drive_s,
               12.0 * static_cast<double>(model.n_trainable_params()) * (1 / 7e9 + 1 / 5e9) + 2e-3,
               0.1 * drive_s);

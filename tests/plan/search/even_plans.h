@@ -40,7 +40,7 @@ inline PlanRequest on_gpu(const MachineProfile& machine, int64_t gpu_bytes, bool
 }
 
 inline double busy(const Plan& plan, QueueId queue) {
-  return plan.predicted->busy_s[static_cast<size_t>(queue)];
+  return plan.predicted->busy_s[queue];
 }
 
 /** All on the host, one micro-batch, nothing recomputed. */

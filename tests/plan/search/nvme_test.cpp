@@ -128,9 +128,9 @@ TEST(Nvme, TakesAsFewStatesAsTheHostAsksFor) {
     ASSERT_GT(blocks.size(), 1u) << plan.why;
     for (int b : blocks) {
       StepShape fewer = plan.shape;
-      fewer.blocks[static_cast<size_t>(b)].place.states = Place::host;
+      fewer.blocks[b].place.states = Place::host;
       fewer.save_buffer_bytes_max = kSaveBuffer_bytes_least;
-      const bool is_layer = fewer.blocks[static_cast<size_t>(b)].n_trained_elements >= 12'000'000;
+      const bool is_layer = fewer.blocks[b].n_trained_elements >= 12'000'000;
       EXPECT_TRUE(!is_layer || layout_bytes(fewer).n_bytes[kHost] > request.host_budget_bytes) << b;
     }
   }
@@ -185,7 +185,7 @@ TEST(Nvme, TheSpaceIsThatOfItsStore) {
     // fp32 states and a master in fp32.
     int64_t n_elements = 0;
     for (int b : blocks_on_nvme(plan))
-      n_elements += plan.shape.blocks[static_cast<size_t>(b)].n_trained_elements;
+      n_elements += plan.shape.blocks[b].n_trained_elements;
     EXPECT_NEAR(static_cast<double>(store_bytes), 12.0 * static_cast<double>(n_copies * n_elements),
                 0.01 * static_cast<double>(store_bytes));
     request.nvme_budget_bytes = store_bytes;
@@ -252,7 +252,7 @@ TEST(Nvme, HoldsStatesOfARunOnACpu) {
     const Plan plan = make_plan(model, request);
     expect_fits(request, plan);
     for (int b : blocks_on_nvme(plan))
-      EXPECT_EQ(plan.shape.blocks[static_cast<size_t>(b)].place,
+      EXPECT_EQ(plan.shape.blocks[b].place,
                 BlockPlacement(Place::device, Place::nvme, Place::device));
     EXPECT_LE(plan.predicted->step_s, last_s * 1.025) << plan.why;
     last_s = plan.predicted->step_s;
@@ -313,7 +313,7 @@ TEST(Nvme, GradientsFollowWhereWeightsAreNotEnough) {
     for (int b = 0; b < without.n_blocks(); ++b)
       if (without.grads_on_drive(b)) {
         grad_bytes += round_up(segment_bytes(without, b, Segment::grads), kDrivePage_bytes);
-        without.blocks[static_cast<size_t>(b)].place.grads = Place::host;
+        without.blocks[b].place.grads = Place::host;
       }
     const NvmeNeed need = nvme_need_of(plan->shape, 3), less = nvme_need_of(without, 3);
     EXPECT_EQ(need.grad_bytes, grad_bytes);
@@ -325,7 +325,7 @@ TEST(Nvme, GradientsFollowWhereWeightsAreNotEnough) {
     // No layer's gradients moved though there was room for them.
     for (int b = 0; b < plan->shape.n_blocks(); ++b) {
       StepShape fewer = plan->shape;
-      BlockShape& block = fewer.blocks[static_cast<size_t>(b)];
+      BlockShape& block = fewer.blocks[b];
       if (block.place.grads != Place::nvme || block.n_trained_elements < 12'000'000) continue;
       block.place.grads = Place::host;
       fewer.save_buffer_bytes_max = kSaveBuffer_bytes_least;
@@ -479,7 +479,7 @@ TEST(Nvme, EightThousandMillionParametersFitElevenGibAndAnSsd) {
              row.n_bytes == plan.layout.bytes_of(tag, Place::nvme);
     }));
   const NvmeNeed need = nvme_need_of(plan.shape, request.n_nvme_copies);
-  const auto on_nvme = static_cast<double>(plan.layout.n_bytes[static_cast<size_t>(Place::nvme)]);
+  const auto on_nvme = static_cast<double>(plan.layout.n_bytes[Place::nvme]);
   EXPECT_NEAR(static_cast<double>(need.read_bytes), on_nvme, 1e-3 * on_nvme);
   const double drive_s = static_cast<double>(need.read_bytes + need.written_bytes) / 2 / 2.9e9;
   EXPECT_GE(plan.predicted->step_s, 0.99 * drive_s);

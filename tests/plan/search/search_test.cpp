@@ -142,11 +142,10 @@ TEST(Search, FillsTheCardWithBlocks) {
   EXPECT_GT(filled.n_resident, 2) << filled.why;
   EXPECT_LT(filled.n_resident, filled.shape.n_blocks());
   for (int b = 0; b < filled.shape.n_blocks(); ++b)
-    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place.states == Place::device,
-              b < filled.n_resident);
+    EXPECT_EQ(filled.shape.blocks[b].place.states == Place::device, b < filled.n_resident);
   // One block more would not fit.
   StepShape more = filled.shape;
-  more.blocks[static_cast<size_t>(filled.n_resident)].place = Place::device;
+  more.blocks[filled.n_resident].place = Place::device;
   EXPECT_GT(make_layout(more).n_bytes[0], 10 * kGiB);
   // Without a profile, too: times are not needed to know that.
   PlanRequest unknown = request;
@@ -175,7 +174,7 @@ TEST(Search, PutsALargeBlockOnTheGpuWhereItsSlotsTakeMore) {
     StepShape shape = make_step_shape(model, batch, request, 1);
     choose(shape, model, {.place = Place::host});
     for (int b = 0; b < n_resident; ++b)
-      shape.blocks[static_cast<size_t>(b)].place = Place::device;
+      shape.blocks[b].place = Place::device;
     return make_layout(shape).n_bytes[0];
   };
   ASSERT_LT(gpu_bytes(1), gpu_bytes(0) - 64 * kMiB);
