@@ -70,6 +70,7 @@ CONCURRENT = {
              '-*ReadsWhat*', '*SharesStripes*', '*CutShort*'],  # the same threads
     'store': ['StoreTest.*'],
     'runs': ['*'],
+    'comm': ['ThreadComm.*', '*ThreadComms.*'],
     'data': ['TokenizeDataset.*'],
     'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten', 'SteeredRun.*', 'WatchedRun.*'],
 }
