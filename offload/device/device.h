@@ -43,6 +43,8 @@ class DeviceMath {
   virtual void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) = 0;
   /** *total = the square sum of g (n) by the norm tree of simd/kernels.h. */
   virtual void square_sum(const void* g, DType type, int64_t n, double* total) = 0;
+  /** The sums of that tree's chunks, in order. */
+  virtual void square_sum_chunks(const void* g, DType type, int64_t n, double* sums) = 0;
   virtual void zero(void* to, int64_t n_bytes) = 0;
 };
 
@@ -125,7 +127,8 @@ class Device {
   /** Behaves as if submitted work had thrown this: queued work drains without effect. */
   virtual void fail(std::exception_ptr failure) = 0;
 
-  /** Inside work of a transfer queue: dst and src as the queue's direction says. What goes through
+  /** Inside work of a transfer queue: dst and src as the queue's direction says; on `collective`
+   * both lie on the device. What goes through
    * a ring has been read from host memory, or written to it, when copy() returns. Inside work of
    * the save queue: from either place to the host, done when await_copies() returns. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
@@ -136,6 +139,8 @@ class Device {
   virtual void poison(void* slot, int64_t n_bytes) = 0;
   /** The compute queue's cudaStream_t; null off CUDA. */
   virtual void* compute_stream() = 0;
+  /** That of the queue `collective`. */
+  virtual void* collective_stream() = 0;
   /** The device's place among the GPUs that the process sees; 0 off CUDA. */
   virtual int index() const { return 0; }
 };

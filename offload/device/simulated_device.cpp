@@ -192,6 +192,7 @@ class SimulatedDevice : public Device {
   }
   DeviceMath& math() override { return math_; }
   void* compute_stream() override { return nullptr; }
+  void* collective_stream() override { return nullptr; }
   StampId stamp(QueueId queue) override {
     StampId id;
     {

@@ -32,7 +32,8 @@ Executor::Executor(const StepShape& shape,
                    WorkerPool& pool,
                    RunMemory& memory,
                    bool overlap,
-                   StateStore* store)
+                   StateStore* store,
+                   RankLink* link)
     : shape_(shape),
       device_(device),
       pool_(pool),
@@ -42,12 +43,14 @@ Executor::Executor(const StepShape& shape,
       overlap_(overlap),
       watchdog_(watchdog_of_environment()),
       store_(store),
+      link_(link),
       committed_(device.make_event(QueueId::nvme_write)),
       pinned_(device.make_event(QueueId::save)),
       update_waits_for_save_(shape.blocks.size()),
       save_ended_(device.make_event(QueueId::save)),
       square_sums_(shape.blocks.size()),
       turn_(device.make_event(QueueId::compute)) {
+  FERRY_CHECK(link_ || !shape.has_peers(), "{} ranks without a link", shape.ranks.world);
   for (size_t q = 0; q < idle_.size(); ++q)
     idle_[q] = device_.make_event(static_cast<QueueId>(q));
   for (int b = 0; b < shape.n_blocks(); ++b) {
@@ -112,9 +115,10 @@ StepRun Executor::begin(int n_micro, UpdateRule rule, std::function<bool()> drop
   // Updates beside a checkpoint wait for the disk, each block's for its own bytes. In the order of
   // need and after the decision they hold up nothing else, and the step can still be dropped.
   const bool each_decides = !rule.steps_ahead.empty();
-  const auto order =
-      each_decides && !is_saving() ? UpdateOrder::as_grads_arrive : UpdateOrder::after_decision;
+  const bool is_early = each_decides && !is_saving() && !shape_.has_peers();
+  const auto order = is_early ? UpdateOrder::as_grads_arrive : UpdateOrder::after_decision;
   rule_ = std::move(rule);
+  n_micro_ = n_micro;
   return {*this, training(n_micro, order, each_decides), /*trains=*/true, std::move(drops)};
 }
 
@@ -198,7 +202,8 @@ void Executor::drop(const StepList& list) {
 }
 
 void Executor::await_gpu(const StepList& list) {
-  constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h};
+  constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h,
+                                    QueueId::collective};
   for (QueueId queue : kGpuQueues)
     device_.record(idle_[queue]);
   for (QueueId queue : kGpuQueues)

@@ -19,6 +19,7 @@
 #include "offload/device/host/cpu_math.h"
 #include "offload/executor/block_states.h"
 #include "offload/executor/compute_work.h"
+#include "offload/executor/rank_link.h"
 #include "offload/executor/run_memory.h"
 #include "offload/executor/state_window.h"
 #include "offload/executor/step_run.h"
@@ -47,20 +48,23 @@ struct ReadyList {
 class Executor {
  public:
   /** `overlap`: updates run under the next step; false: a step's end waits for them. `store` has
-   * the states that the shape keeps on a drive; null: it keeps none there. */
+   * the states that the shape keeps on a drive; null: it keeps none there. `link` leads to the
+   * other ranks, where the shape has some. */
   Executor(const StepShape& shape,
            Device& device,
            WorkerPool& pool,
            RunMemory& memory,
            bool overlap,
-           StateStore* store = nullptr);
+           StateStore* store = nullptr,
+           RankLink* link = nullptr);
   ~Executor();
 
-  /** Begins an optimizer step. Batches are in the layout's host batch regions; they may be
-   * rewritten when the run has ended. Until the first update is submitted (after the decision, or
-   * with steps_ahead before the end of the backward) nothing lasting has changed: where `drops`
-   * says so by then, the step ends there without effect, and the GPU's queues are empty. It is
-   * asked again and again; the GPU has at most about two seconds of work ahead then. */
+  /** Begins an optimizer step of `n_micro` micro-batches, of all ranks together. Batches are in the
+   * layout's host batch regions; they may be rewritten when the run has ended. Until the first
+   * update is submitted (after the decision, or with steps_ahead before the end of the backward)
+   * nothing lasting has changed: where `drops` says so by then, the step ends there without effect,
+   * and the GPU's queues are empty. It is asked again and again; the GPU has at most about two
+   * seconds of work ahead then. */
   StepRun begin(int n_micro, UpdateRule rule, std::function<bool()> drops = {});
   /** Begins forwards only, of micro-batch 0; the outcome has their loss alone. */
   StepRun begin_evaluation();
@@ -109,9 +113,6 @@ class Executor {
   friend class StepRun;
   friend class EnteredPass;
   friend struct ExecutorProbe;  ///< of tests and benchmarks (tests/offload/executor)
-  struct ElementRange {
-    int64_t begin = 0, n = 0;
-  };
   /** The update of some elements of a block's trained prefix, but for where they are and what the
    * decision says of their groups: all of them, or those of a piece of states on a drive. */
   struct SpanUpdate {
@@ -177,10 +178,15 @@ class Executor {
   void run(const Action& action, Updates& updates);
   void move(const Action& action);
   void poison_dead(const Action& action);
+  void exchange(const Action& action);
   void accumulate(const Action& action);
   void combine(const Action& action);
   void square_sum(const Action& action);
   void decide(const Action& action, Updates& updates);
+  /** Square sums by block, and the loss, of what the decision reads. */
+  double take_sums(const Action& action);
+  /** The same from what each rank's decision reads. */
+  double take_sums_of_ranks(const Action& action);
   /** False where the update leaves everything as it is. */
   bool changes_states(const Action& action, const Updates& updates) const;
   void update(const Action& action, const Updates& updates);
@@ -248,6 +254,8 @@ class Executor {
   };
   Indexed<BlockUpdate> updates_of_;  ///< by block
   StateStore* store_;
+  RankLink* link_;
+  int n_micro_ = 0;  ///< of all ranks, in the step that was begun last
   std::optional<StateWindow> window_;
   EventId committed_;
   EventId pinned_;                         ///< the last checkpoint has kept its generation
@@ -262,7 +270,7 @@ class Executor {
   std::atomic<int64_t> n_saved_bytes_ = 0;
   std::function<void(BlockStates&)> save_write_;
   std::function<void()> save_end_;
-  std::vector<double> square_sums_;  ///< by block, of the decision
+  Indexed<double> square_sums_;  ///< by block, of the decision
   Hooks hooks_;
   StepTracer* tracer_ = nullptr;
   bool is_traced_ = false;  ///< the run in progress

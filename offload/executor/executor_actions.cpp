@@ -94,8 +94,9 @@ void Executor::prepare_updates() {
       if (end < next) gaps.push_back({end, next - end});
     }
     const int n_pieces = layout_.block(b).n_state_pieces;
+    const ElementRange own = shape_.own_part(b);
     if (n_pieces == 0)
-      spans.push_back(make_span(b, trained, {.n_elements = block(b).n_trained_elements}));
+      spans.push_back(make_span(b, trained, {.begin = own.begin, .n_elements = own.n}));
     for (int piece = 0; piece < n_pieces; ++piece)
       spans.push_back(make_span(b, trained, state_record(shape_, b, piece)));
   }
@@ -141,6 +142,10 @@ std::byte* Executor::address_of(int b, Segment segment, int64_t element) const {
 void Executor::run(const Action& action, Updates& updates) {
   FERRY_CHECK(!is_pass(action.verb), "a pass without layer operations");
   switch (action.verb) {
+    case Verb::gather_weights:
+    case Verb::exchange_grads:
+      exchange(action);
+      break;
     case Verb::accumulate:
       accumulate(action);
       break;
@@ -207,14 +212,44 @@ void Executor::end_pass(const ReadyList::Item& item) {
   poison_dead(*item.action);
 }
 
+/** The rank's own bytes are copied, those of others go through the link. */
+void Executor::exchange(const Action& action) {
+  const auto [self, world] = shape_.ranks;
+  std::vector<std::span<const std::byte>> sends(static_cast<size_t>(world));
+  std::vector<std::span<std::byte>> receives(sends.size());
+  std::vector<const Bytes*> own;
+  for (const Bytes& bytes : action.reads) {
+    if (bytes.peer == self)
+      own.push_back(&bytes);
+    else
+      sends[static_cast<size_t>(bytes.peer)] = {at<std::byte>(bytes),
+                                                static_cast<size_t>(bytes.n_bytes)};
+  }
+  auto next = own.begin();
+  for (const Bytes& bytes : action.writes) {
+    if (bytes.role == Role::dead) continue;
+    if (bytes.peer == self)
+      device_.copy(action.queue, at<std::byte>(bytes), at<std::byte>(**next++), bytes.n_bytes);
+    else
+      receives[static_cast<size_t>(bytes.peer)] = {at<std::byte>(bytes),
+                                                   static_cast<size_t>(bytes.n_bytes)};
+  }
+  link_->exchange(sends, receives, device_.collective_stream());
+}
+
+/** Gradients of one micro-batch, or of one for each rank in the order of ranks. */
 void Executor::accumulate(const Action& action) {
   const Bytes& sum = *find(action.writes, Role::sum);
-  const bool is_first = !find(action.reads, Role::sum);
-  const Bytes* grads = find(action.reads, Role::grads);
-  if (!grads) grads = find(action.writes, Role::grads);
-  math_of(action.queue)
-      .accumulate(at<float>(sum), at<std::byte>(*grads), shape_.compute,
-                  sum.n_bytes / static_cast<int64_t>(sizeof(float)), is_first);
+  bool is_first = !find(action.reads, Role::sum);
+  const auto add = [&](const Bytes& grads) {
+    math_of(action.queue)
+        .accumulate(at<float>(sum), at<std::byte>(grads), shape_.compute,
+                    sum.n_bytes / static_cast<int64_t>(sizeof(float)), is_first);
+    is_first = false;
+  };
+  if (!find(action.reads, Role::grads)) return add(*find(action.writes, Role::grads));
+  for (const Bytes& bytes : action.reads)
+    if (bytes.role == Role::grads) add(bytes);
 }
 
 void Executor::combine(const Action& action) {
@@ -226,24 +261,63 @@ void Executor::combine(const Action& action) {
 
 void Executor::square_sum(const Action& action) {
   const DType type = layout_.block(action.block).grad_type;
-  math_of(action.queue)
-      .square_sum(at<std::byte>(action.reads[0]), type,
-                  action.reads[0].n_bytes / static_cast<int64_t>(size_of(type)),
-                  at<double>(action.writes[0]));
+  const Bytes& grads = action.reads[0];
+  const int64_t n = grads.n_bytes / static_cast<int64_t>(size_of(type));
+  auto* const sums = at<double>(action.writes[0]);
+  if (shape_.has_peers())
+    math_of(action.queue).square_sum_chunks(at<std::byte>(grads), type, n, sums);
+  else
+    math_of(action.queue).square_sum(at<std::byte>(grads), type, n, sums);
+}
+
+double Executor::take_sums(const Action& action) {
+  double loss = 0;
+  for (const Bytes& bytes : action.reads)
+    if (bytes.role == Role::loss)
+      loss += static_cast<double>(*at<float>(bytes));
+    else
+      square_sums_[static_cast<size_t>(bytes.offset) / sizeof(double)] = *at<double>(bytes);
+  return loss;
+}
+
+/** Chunks of a block follow each other from rank to rank, and micro-batches go over the ranks in
+ * turn. So the sums are added in the order of one rank that has all. */
+double Executor::take_sums_of_ranks(const Action& action) {
+  const int n_blocks = shape_.n_blocks();
+  std::vector<double> mine(static_cast<size_t>(loss_slot(shape_, shape_.n_micro_max, 0)));
+  for (const Bytes& bytes : action.reads) {
+    const auto slot = static_cast<size_t>(bytes.offset) / sizeof(double);
+    if (bytes.role == Role::loss)
+      mine[slot] = static_cast<double>(*at<float>(bytes));
+    else
+      std::memcpy(&mine[slot], at<double>(bytes), static_cast<size_t>(bytes.n_bytes));
+  }
+  const std::vector<std::vector<double>> all = link_->gather(mine);
+  std::ranges::fill(square_sums_, 0.0);
+  std::vector<size_t> next(all.size());  // by rank: the first sum of the block
+  for (int b = 0; b < n_blocks; ++b)
+    for (int rank = 0; rank < shape_.ranks.world; ++rank) {
+      const auto r = static_cast<size_t>(rank);
+      const auto n_chunks = static_cast<size_t>(simd::norm_chunks(shape_.part(b, rank).n));
+      for (size_t i = 0; i < n_chunks; ++i)
+        square_sums_[b] += all[r][next[r] + i];
+      next[r] += n_chunks;
+    }
+  double loss = 0;
+  for (int micro = 0; micro < n_micro_; ++micro) {
+    const auto r = static_cast<size_t>(micro % shape_.ranks.world);
+    for (int part = 0; part < shape_.n_losses(); ++part)
+      loss += all[r][next[r]++];
+  }
+  return loss;
 }
 
 void Executor::decide(const Action& action, Updates& updates) {
   outcome_ = {};
+  outcome_.loss = shape_.has_peers() ? take_sums_of_ranks(action) : take_sums(action);
   StepSums sums;
-  for (const Bytes& bytes : action.reads) {
-    if (bytes.role == Role::loss) {
-      outcome_.loss += static_cast<double>(*at<float>(bytes));
-      continue;
-    }
-    const double sum = *at<double>(bytes);
-    square_sums_[static_cast<size_t>(bytes.offset) / sizeof(double)] = sum;
-    sums.has_finite_block |= std::isfinite(sum);
-  }
+  for (int b = 0; b < shape_.n_blocks(); ++b)
+    sums.has_finite_block |= shape_.is_trained(b) && std::isfinite(square_sums_[b]);
   outcome_.square_sum = sums.square_sum =
       simd::sum_in_order(square_sums_.data(), static_cast<int64_t>(square_sums_.size()));
   outcome_.decision = rule_.decide(sums);
@@ -254,8 +328,10 @@ void Executor::decide(const Action& action, Updates& updates) {
 }
 
 bool Executor::changes_states(const Action& action, const Updates& updates) const {
+  if (updates.decision.skip) return false;
+  if (shape_.has_peers()) return !updates.each_decides || std::isfinite(square_sums_[action.block]);
   const Bytes* square_sum = find(action.reads, Role::square_sum);
-  return !updates.decision.skip && (!square_sum || std::isfinite(*at<double>(*square_sum)));
+  return !square_sum || std::isfinite(*at<double>(*square_sum));
 }
 
 void Executor::update(const Action& action, const Updates& updates) {
@@ -287,7 +363,7 @@ Executor::SpanAddresses Executor::addresses_of(const Action& action,
     const size_t i = state_index(s);
     out.states[i] = in_record(slot != nullptr, record.states[i], s);
     out.exponents[i] = slot ? slot + record.exponents[i].offset
-                            : memory_.segment(b, s) + exponent_bytes(shape_, b, {}).offset;
+                            : memory_.segment(b, s) + exponents_offset(shape_, b);
   }
   return out;
 }
@@ -297,7 +373,7 @@ void Executor::apply(const Action& action, const Updates& updates) {
   SpanUpdate& span = span_of(action);
   const SpanAddresses from = addresses_of(action, span.record);
   const auto element = [&](std::byte* begin, Segment segment, int64_t i) {
-    return begin + element_bytes(shape_, b, segment, i, 0).offset;
+    return begin + bytes_of_elements(shape_, b, segment, i);
   };
   const bool has_exponents = simd::spec_of(shape_.optim).type == simd::StateType::block8;
   for (size_t t = 0; t < span.tensors.size(); ++t) {
@@ -321,7 +397,7 @@ void Executor::apply(const Action& action, const Updates& updates) {
   math.update(span.tensors);
   for (const ElementRange& gap : span.gaps)
     math.zero(element(from.weights, Segment::weights, gap.begin),
-              element_bytes(shape_, b, Segment::weights, 0, gap.n).n_bytes);
+              bytes_of_elements(shape_, b, Segment::weights, gap.n));
   // A record has a copy of weights in memory that hold some of the master.
   const ByteRange& copy = span.record.weights;
   if (copy.n_bytes > 0 && !layout_.block(b).reads_weights)

@@ -18,9 +18,20 @@ struct StepShape;
 /** Each queue runs its actions in list order; between queues only `after` orders. A queue is a
  * link: it has a rate of its own. `decision` has what a step waits for, so that updates on `host`
  * do not stand before it. `save` is no part of a step: a checkpoint's bytes leave on it while steps
- * go on. `nvme_read` and `nvme_write` share a drive. */
-enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save, nvme_read, nvme_write };
-inline constexpr int kQueues = 8;
+ * go on. `nvme_read` and `nvme_write` share a drive. `collective` has what ranks send each other:
+ * all of them have the same actions there, in the same order. */
+enum class QueueId : uint8_t {
+  compute,
+  h2d,
+  d2h,
+  collective,
+  host,
+  decision,
+  save,
+  nvme_read,
+  nvme_write
+};
+inline constexpr int kQueues = 9;
 template <class T>
 using PerQueue = PerEnum<QueueId, T, kQueues>;
 std::string_view name_of(QueueId queue);
@@ -46,6 +57,9 @@ enum class Verb : uint8_t {
   fetch_grads,        ///< and back into a slot, for an update there
   send_weights,       ///< updated weights of a slot to the host: nothing where nothing has changed
   send_step_sums,     ///< losses and norm parts of the device
+  // Between ranks.
+  gather_weights,  ///< each rank's part of a block's weights into a slot of every rank
+  exchange_grads,  ///< each rank's part of a micro-batch's gradients to that rank
   // Passes of blocks.
   forward,
   recompute,  ///< makes activations again: all of them by a forward, or a selected part
@@ -64,7 +78,7 @@ enum class Verb : uint8_t {
   send_states,   ///< and back, beside what was there: nothing where the update changed nothing
   commit,        ///< makes what was sent the states that survive a power cut
 };
-inline constexpr int kVerbs = 24;
+inline constexpr int kVerbs = 26;
 std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
@@ -72,6 +86,9 @@ constexpr bool is_move(Verb verb) {
 /** True of passes of blocks, which do layer operations. */
 constexpr bool is_pass(Verb verb) {
   return verb >= Verb::forward && verb <= Verb::backward;
+}
+constexpr bool is_between_ranks(Verb verb) {
+  return verb == Verb::gather_weights || verb == Verb::exchange_grads;
 }
 /** True of what may go on under the passes of the next step. */
 constexpr bool ends_later(Verb verb) {
@@ -104,6 +121,9 @@ struct Bytes {
   int64_t offset = 0, n_bytes = 0;
   Role role = Role::moved;
   int port = -1;  ///< of a value: index into BlockShape::ports
+  /** Between ranks: the one that these bytes go to or come from. What a rank reads for itself is
+   * copied to what it writes for itself, in order. */
+  int peer = -1;
   bool operator==(const Bytes&) const = default;
 };
 

@@ -62,7 +62,7 @@ RegionId GradientActions::choose_place(Action& run, int t) {
   if (!block(b).has_grads) return -1;
   const RegionId at = uses_slot(b) ? grads_.region(grad_slot_ = grad_slot(b, t))
                                    : layout_.segment(b, Segment::grads);
-  if (!block(b).sums_on_device) {
+  if (!block(b).sums_on_device || shape_.has_peers()) {
     put(run.writes, at, 0, grad_bytes(b), Role::grads);
     return at;
   }
@@ -72,10 +72,10 @@ RegionId GradientActions::choose_place(Action& run, int t) {
   draft_.release(run, layout_.grad_temp);
   return at;
 }
-/** Vertical: the sum stays in its slot through all micro-batches. Horizontal: each micro-batch's
- * goes to the host. */
+/** Vertical: the sum stays in its slot through all micro-batches. Horizontal, and where there are
+ * several ranks: each micro-batch's leaves it. */
 int GradientActions::grad_slot(int b, int t) {
-  const int item = is_vertical_ ? b : shape_.n_blocks() + t;
+  const int item = is_vertical_ && !shape_.has_peers() ? b : shape_.n_blocks() + t;
   const int slot = grads_.find(item);
   return slot >= 0 ? slot : grads_.take(item, t).slot;
 }
@@ -96,6 +96,81 @@ void GradientActions::send_grads(int b, int micro, RegionId slot) {
   if (micro > 0) put(sum.reads, home, 0, sum_bytes(b), Role::sum);
   put(sum.writes, home, 0, sum_bytes(b), Role::sum);
   draft_.release(sum, to);
+  draft_.add(std::move(sum));
+}
+
+void GradientActions::exchange(int b, RegionId at, const Round& round) {
+  if (block(b).has_grads) receive_parts(b, at, round);
+}
+void GradientActions::take_parts(int b, int t, const Round& round) {
+  if (!block(b).has_grads) return;
+  grad_slot_ = grad_slot(b, t);
+  receive_parts(b, -1, round);
+}
+
+/** One action for the block's own gradients, and one for each tensor that it borrows. */
+void GradientActions::receive_parts(int b, RegionId slot, const Round& round) {
+  const auto width = static_cast<int64_t>(size_of(shape_.compute));
+  const auto [self, world] = shape_.ranks;
+  // A rank may have a part of no block.
+  const RegionId parts =
+      layout_.grad_parts.empty() ? -1 : layout_.grad_parts[static_cast<size_t>(grad_slot_)];
+  const int64_t n_part = shape_.n_part_grad_elements(b, self);
+  const int n_borrowed = static_cast<int>(shape_of(b).borrowed.size());
+  for (int i = -1; i < n_borrowed; ++i) {
+    if (i >= 0 && !shape_.borrowed_tensor(b, i).trainable) continue;
+    Action action{.verb = Verb::exchange_grads,
+                  .queue = QueueId::collective,
+                  .block = b,
+                  .micro = round.micro};
+    const auto add = [](std::vector<Bytes>& to, Bytes bytes) {
+      if (bytes.n_bytes > 0) to.push_back(bytes);
+    };
+    // The elements of a rank's part in the slot, and in what the rank gets of each rank.
+    const auto in_slot = [&](int rank) -> ElementRange {
+      if (i < 0) return shape_.part(b, rank);
+      const ElementRange range = shape_.borrowed_part(b, i, rank);
+      return {shape_.borrowed_in_grads(b, i) + range.begin - shape_.borrowed_tensor(b, i).offset,
+              range.n};
+    };
+    const int64_t in_part = i < 0 ? 0 : shape_.borrowed_in_part(b, i, self);
+    for (int rank = 0; rank < world; ++rank) {
+      if (const ElementRange range = in_slot(rank); slot >= 0)
+        add(action.reads, {slot, range.begin * width, range.n * width, Role::moved, -1, rank});
+      if (rank < round.n_present)
+        add(action.writes, {parts, (rank * n_part + in_part) * width, in_slot(self).n * width,
+                            Role::moved, -1, rank});
+    }
+    if (i + 1 == n_borrowed && slot >= 0) draft_.release(action, slot);
+    draft_.add(std::move(action));
+  }
+  if (n_part > 0) add_parts(b, round);
+}
+
+void GradientActions::add_parts(int b, const Round& round) {
+  const auto slot = static_cast<size_t>(grad_slot_);
+  const int64_t part_bytes = shape_.n_part_grad_elements(b, shape_.ranks.rank) *
+                             static_cast<int64_t>(size_of(shape_.compute));
+  const int64_t sum_bytes = segment_bytes(shape_, b, Segment::grads);
+  const bool on_host = block(b).grads_on_host;
+  RegionId from = layout_.grad_parts[slot];
+  if (on_host) {
+    from = layout_.grad_staging[slot];
+    draft_.add_move(
+        {.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = round.micro},
+        {layout_.grad_parts[slot], 0, round.n_present * part_bytes},
+        {from, 0, round.n_present * part_bytes}, layout_.grad_parts[slot]);
+  }
+  Action sum{.verb = Verb::accumulate,
+             .queue = on_host ? QueueId::host : QueueId::compute,
+             .block = b,
+             .micro = round.micro};
+  const RegionId home = layout_.segment(b, Segment::grads);
+  for (int rank = 0; rank < round.n_present; ++rank)
+    put(sum.reads, from, rank * part_bytes, part_bytes, Role::grads);
+  if (round.micro > 0) put(sum.reads, home, 0, sum_bytes, Role::sum);
+  put(sum.writes, home, 0, sum_bytes, Role::sum);
+  draft_.release(sum, from);
   draft_.add(std::move(sum));
 }
 
@@ -145,13 +220,16 @@ void GradientActions::combine_tied() {
     for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
       const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
       if (!tensor.trainable) continue;
-      const int owner = shape_of(user).borrowed[i].block;
-      const int64_t n_bytes = tensor.n_elements * kSum_element_bytes;
+      const int owner = shape_of(user).borrowed[i].block, self = shape_.ranks.rank;
+      const ElementRange part = shape_.borrowed_part(user, i, self);
+      const int64_t n_bytes = part.n * kSum_element_bytes;
+      if (n_bytes == 0) continue;
       const Bytes use = {layout_.segment(user, Segment::grads),
-                         shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes,
+                         shape_.borrowed_in_part(user, i, self) * kSum_element_bytes, n_bytes,
                          Role::grads};
-      const Bytes sum = {layout_.segment(owner, Segment::grads), tensor.offset * kSum_element_bytes,
-                         n_bytes, Role::sum};
+      const Bytes sum = {layout_.segment(owner, Segment::grads),
+                         (part.begin - shape_.own_part(owner).begin) * kSum_element_bytes, n_bytes,
+                         Role::sum};
       if (block(owner).grads_on_host == block(user).grads_on_host) {
         together.reads.push_back(use);
         together.writes.push_back(sum);
@@ -191,19 +269,19 @@ void GradientActions::combine_across(int user, Bytes use, const Bytes& sum, bool
 
 void GradientActions::square_sum(int b, QueueId queue, RegionId grads, RegionId sums) {
   Action sum{.verb = Verb::square_sum, .queue = queue, .block = b};
-  put(sum.reads, grads, 0,
-      shape_of(b).n_trained_elements * static_cast<int64_t>(size_of(block(b).grad_type)),
-      Role::grads);
-  put(sum.writes, sums, step_sum_offset(b), kSum_bytes, Role::square_sum);
-  square_sums_.push_back({queue == QueueId::compute ? layout_.step_sums_on_host : sums,
-                          step_sum_offset(b), kSum_bytes, Role::square_sum});
+  put(sum.reads, grads, 0, trained_bytes(b, Segment::grads, shape_.own_part(b).n), Role::grads);
+  const int64_t offset = step_sum_offset(sum_slot(shape_, b)),
+                n_bytes = n_sum_slots(shape_, b) * kSum_bytes;
+  put(sum.writes, sums, offset, n_bytes, Role::square_sum);
+  square_sums_.push_back({queue == QueueId::compute ? layout_.step_sums_on_host : sums, offset,
+                          n_bytes, Role::square_sum});
   draft_.add(std::move(sum));
 }
 void GradientActions::square_sums() {
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    if (!block(b).is_trained) continue;
+    if (!shape_.updates_part(b)) continue;
     const RegionId grads = layout_.segment(b, Segment::grads);
-    if (!uses_slot(b))
+    if (!block(b).grads_on_host && !block(b).writes_grads_to_drive)
       square_sum(b, QueueId::compute, grads, layout_.step_sums);
     else if (!norm_on_device(b) && !updated_[b])  // else taken on the way
       square_sum(b, QueueId::host, grads, layout_.arrived_sums);
@@ -236,7 +314,7 @@ void GradientActions::update_as_grads_arrive(int b) {
 }
 void GradientActions::update_in_need_order(const WeightSlot& weight_slot) {
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    if (!block(b).is_trained || updated_[b]) continue;
+    if (!shape_.updates_part(b) || updated_[b]) continue;
     const RegionId slot = block(b).sends_weights ? weight_slot(b) : -1;
     update(b, slot);
     if (slot >= 0) send_weights(b, slot);
@@ -246,7 +324,7 @@ void GradientActions::update(int b, RegionId slot) {
   updated_[b] = true;
   if (block(b).n_state_pieces > 0) return update_pieces(b);
   const bool is_master = shape_.weights_are_master();
-  const int64_t n_elements = shape_of(b).n_trained_elements;
+  const int64_t n_elements = shape_.own_part(b).n;
   const RegionId home = layout_.segment(b, Segment::grads);
   const RegionId grads = slot >= 0 && block(b).grads_on_host ? fetch_grads(b) : home;
   Action update = update_of(b);
@@ -283,7 +361,7 @@ Action GradientActions::update_of(int b) const {
                 .queue = block(b).updates_on_host ? QueueId::host : QueueId::compute,
                 .block = b};
   if (decide_ >= 0) update.after.push_back(decide_);
-  if (each_decides_)
+  if (each_decides_ && !shape_.has_peers())
     put(update.reads, block(b).grads_reach_host ? layout_.arrived_sums : layout_.step_sums_on_host,
         step_sum_offset(b), kSum_bytes, Role::square_sum);
   return update;

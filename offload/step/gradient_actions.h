@@ -37,6 +37,17 @@ class GradientActions {
   void after_backward(int b, int micro, bool is_last, RegionId at);
   /** Makes a block's weights ready to be updated in a slot of the device, which it returns. */
   using WeightSlot = std::function<RegionId(int block)>;
+  /** A micro-batch of each rank, of the ranks that have one. */
+  struct Round {
+    int micro = 0;
+    int n_present = 0;
+    bool is_last = false;
+  };
+  /** The same where there are several ranks: each gets its part of all ranks' gradients, and adds
+   * them in the order of ranks. */
+  void exchange(int b, RegionId at, const Round& round);
+  /** Follows the passes of the others where this rank has no micro-batch in the round. */
+  void take_parts(int b, int t, const Round& round);
   /** Follows the last backward. */
   void finish(int n_micro, const WeightSlot& weight_slot);
   void send_step_sums();
@@ -54,9 +65,13 @@ class GradientActions {
   /** Final gradients of the block are on the device at some time. */
   bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
   /** Its gradients leave the slot of its backward. */
-  bool uses_slot(int b) const { return block(b).grads_on_host || block(b).writes_grads_to_drive; }
+  bool uses_slot(int b) const {
+    return block(b).grads_on_host || block(b).writes_grads_to_drive || shape_.has_peers();
+  }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
+  void receive_parts(int b, RegionId slot, const Round& round);
+  void add_parts(int b, const Round& round);
   /** To the host, where the device is another. */
   void move_sum(int b, Action& send) const;
   void write_to_drive(int b, RegionId slot);
@@ -92,7 +107,7 @@ class GradientActions {
            block(b).updates_on_host && !block(b).is_tied && !shape_of(b).updates_late;
   }
   int64_t trained_bytes(int b, Segment s, int64_t n_elements) const {
-    return element_bytes(shape_, b, s, 0, n_elements).n_bytes;
+    return bytes_of_elements(shape_, b, s, n_elements);
   }
 
   static constexpr int64_t kSum_element_bytes = sizeof(float);

@@ -52,8 +52,9 @@ class LayoutMaker {
     out_.step_sums = add(Tag::batch, Place::device, {"step sums"}, step_sums_bytes(shape_));
     out_.step_sums_on_host = add(Tag::batch, Place::host, {"step sums"}, step_sums_bytes(shape_));
     if (shape_.trains)
-      out_.arrived_sums = add(Tag::batch, Place::host, {"arrived sums"},
-                              shape_.n_blocks() * static_cast<int64_t>(sizeof(double)));
+      out_.arrived_sums =
+          add(Tag::batch, Place::host, {"arrived sums"},
+              sum_slot(shape_, shape_.n_blocks()) * static_cast<int64_t>(sizeof(double)));
     // The last of the copied regions: where not all can be pinned, checkpoints wait and no step.
     if (shape_.trains && is_checkpoint_copied_) save_buffer();
     out_.copied_on_host.n_bytes = host_end() - out_.copied_on_host.offset;
@@ -128,12 +129,16 @@ class LayoutMaker {
                   "{}'s gradients are added to, and would wait on a drive", block(b).name);
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
-      const bool sums = out.has_grads && (shape_.n_micro_max > 1 || (out.is_tied && !is_fp32));
-      out.sums_on_host = sums && out.grads_on_host && shape_.order == AccumulationOrder::horizontal;
+      const bool sums = out.has_grads && (shape_.sums_grads() || (out.is_tied && !is_fp32));
+      // Parts of other ranks arrive for each micro-batch, in either order.
+      out.sums_on_host = sums && out.grads_on_host &&
+                         (shape_.order == AccumulationOrder::horizontal || shape_.has_peers());
       out.sums_on_device = sums && !out.sums_on_host;
-      out.grad_type =
-          is_fp32 || shape_.n_micro_max > 1 || out.is_tied ? DType::f32 : shape_.compute;
+      out.grad_type = is_fp32 || shape_.sums_grads() || out.is_tied ? DType::f32 : shape_.compute;
       out.n_grad_elements = shape_.n_grad_elements(b);
+      FERRY_CHECK(!shape_.has_peers() ||
+                      (!out.sends_weights && !out.reads_weights && !out.writes_grads_to_drive),
+                  "{} cannot live there where there are several ranks", block(b).name);
     }
     for (int b = out_.first_backward; b < shape_.n_blocks(); ++b)
       if (block(b).saved_bytes > 0 &&
@@ -173,7 +178,8 @@ class LayoutMaker {
   bool has_own_slot(int b) const {
     if (decided(b).streams) return false;
     const auto is_elsewhere = [&](int owner) {
-      return home_of(owner, Segment::weights) != Place::device;
+      return home_of(owner, Segment::weights) != Place::device ||
+             (shape_.has_peers() && decided(owner).is_trained);
     };
     return is_elsewhere(b) ||
            std::ranges::any_of(block(b).borrowed, is_elsewhere, &BorrowedExtent::block);
@@ -290,11 +296,19 @@ class LayoutMaker {
 
   void slots() {
     const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-    int64_t grads_host = 0, staged = 0, temp = 0;
+    int64_t grads_host = 0, staged = 0, temp = 0, parts = 0;
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
+      if (of.has_grads && shape_.has_peers()) {
+        grads_host = std::max(grads_host, n * compute_bytes);
+        const int64_t all_parts =
+            shape_.ranks.world * shape_.n_part_grad_elements(b, shape_.ranks.rank) * compute_bytes;
+        parts = std::max(parts, all_parts);
+        if (of.sums_on_host) staged = std::max(staged, all_parts);
+        continue;
+      }
       if (of.grads_reach_host && of.has_grads) {
         const auto sum_bytes = static_cast<int64_t>(size_of(of.grad_type));
         // Sums come back where the device updates the block.
@@ -312,6 +326,8 @@ class LayoutMaker {
     if (staged > 0)
       add_each(out_.grad_staging, shape_.n_grad_slots, Tag::staging, Place::host,
                "gradient staging", staged);
+    add_each(out_.grad_parts, parts > 0 ? shape_.n_grad_slots : 0, Tag::slots, Place::device,
+             "gradient parts", parts);
     out_.grad_temp = add(Tag::slots, Place::device, {"gradient of one micro-batch"}, temp);
     int64_t on_device = 0, on_host = 0;
     for (int user = 0; user < shape_.n_blocks(); ++user)
@@ -508,20 +524,30 @@ DType segment_dtype(const StepShape& shape, int block, Segment segment) {
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n) {
   const int64_t width = storage_of(shape, block, segment).width_bytes;
+  if (shape.has_peers()) {
+    const ElementRange own = shape.own_part(block);
+    const int64_t n_trained = shape.blocks[block].n_trained_elements;
+    begin -= begin >= n_trained ? n_trained - own.n : own.begin;
+  }
   return {begin * width, n * width};
+}
+
+int64_t bytes_of_elements(const StepShape& shape, int block, Segment segment, int64_t n) {
+  return n * storage_of(shape, block, segment).width_bytes;
 }
 
 int64_t segment_elements(const StepShape& shape, int block, Segment segment) {
   const BlockShape& b = shape.blocks[block];
+  const int64_t n_own = shape.own_part(block).n, n_frozen = b.n_elements - b.n_trained_elements;
   switch (segment) {
     case Segment::weights:
-      return b.n_elements;
+      return n_own + n_frozen;
     case Segment::grads:
-      return shape.n_grad_elements(block);
+      return shape.n_part_grad_elements(block, shape.ranks.rank);
     case Segment::master:
-      return shape.weights_are_master() ? b.n_elements : b.n_trained_elements;
+      return n_own + (shape.weights_are_master() ? n_frozen : 0);
     default:
-      return b.n_trained_elements;
+      return n_own;
   }
 }
 
@@ -532,13 +558,31 @@ bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& 
 
 int64_t segment_bytes(const StepShape& shape, int block, Segment segment) {
   const int64_t n_elements = segment_elements(shape, block, segment);
-  return element_bytes(shape, block, segment, 0, n_elements).n_bytes +
+  return bytes_of_elements(shape, block, segment, n_elements) +
          (storage_of(shape, block, segment).has_exponents ? simd::state_blocks(n_elements) : 0);
 }
 
+int64_t exponents_offset(const StepShape& shape, int block) {
+  return shape.own_part(block).n;  // a code takes a byte
+}
+
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor) {
-  return {shape.blocks[block].n_trained_elements + tensor.offset / simd::kStateBlock,
-          simd::state_blocks(tensor.n_elements)};
+  const ElementRange own = shape.own_part(block);
+  const ElementRange there = common({tensor.offset, tensor.n_elements}, own);
+  return {exponents_offset(shape, block) + (there.begin - own.begin) / simd::kStateBlock,
+          simd::state_blocks(there.n)};
+}
+
+int n_sum_slots(const StepShape& shape, int block) {
+  return shape.has_peers() ? static_cast<int>(simd::norm_chunks(shape.own_part(block).n)) : 1;
+}
+
+int sum_slot(const StepShape& shape, int block) {
+  if (!shape.has_peers()) return block;
+  int slot = 0;
+  for (int b = 0; b < block; ++b)
+    slot += n_sum_slots(shape, b);
+  return slot;
 }
 
 int64_t Layout::bytes_of(Tag tag, Place place) const {

@@ -88,6 +88,8 @@ struct Layout {
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
+  /** Per gradient slot: all ranks' gradients of this rank's part, by rank. */
+  std::vector<RegionId> grad_parts;
   /** A use's gradient of a borrowed tensor on its way to a sum in the other memory. */
   RegionId borrowed_on_device = -1, borrowed_on_host = -1;
   std::vector<RegionId> saved;     ///< [block * n_live + live]: kept; -1 else
@@ -120,7 +122,8 @@ struct Layout {
 DType segment_dtype(const StepShape& shape, int block, Segment segment);
 
 /** Elements of a block's segment: the weights have all of the block's, the others its trained
- * prefix (gradients of what it borrows behind that; the master of fp32 runs is the weights). */
+ * prefix (gradients of what it borrows behind that; the master of fp32 runs is the weights). Where
+ * there are several ranks a segment has this rank's part of the trained prefix alone. */
 int64_t segment_elements(const StepShape& shape, int block, Segment segment);
 /** Bytes of a segment: with 8-bit states the codes, then the exponents. */
 int64_t segment_bytes(const StepShape& shape, int block, Segment segment);
@@ -128,15 +131,23 @@ int64_t segment_bytes(const StepShape& shape, int block, Segment segment);
  * alone. */
 bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& tensor);
 
-/** The bytes of elements [begin, begin + n). */
+/** The bytes of elements [begin, begin + n) of the block, which the segment has. */
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
-/** The bytes of the exponents of a tensor's 8-bit states in a segment of these. */
+/** The bytes of n elements there. */
+int64_t bytes_of_elements(const StepShape& shape, int block, Segment segment, int64_t n);
+/** The bytes of the exponents of a tensor's 8-bit states in a segment of these, as far as the
+ * segment has the tensor. */
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor);
+/** Their offset in the segment. */
+int64_t exponents_offset(const StepShape& shape, int block);
 
-/** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch][part] losses. */
+/** Slots of the step-sums vector (fp64): square sums by block, then [micro-batch][part] losses. A
+ * block has one sum; where there are several ranks, one for each chunk of this rank's part. */
+int sum_slot(const StepShape& shape, int block);
+int n_sum_slots(const StepShape& shape, int block);
 inline int loss_slot(const StepShape& shape, int micro, int part) {
-  return shape.n_blocks() + micro * shape.n_losses() + part;
+  return sum_slot(shape, shape.n_blocks()) + micro * shape.n_losses() + part;
 }
 inline int64_t step_sums_bytes(const StepShape& shape) {
   return loss_slot(shape, shape.n_micro_max, 0) * static_cast<int64_t>(sizeof(double));

@@ -33,11 +33,17 @@ class ListDraft {
   }
   /** The same of the last action that has used the start of the region. */
   void release_after_last_use(RegionId region) {
-    Action& last = list_[static_cast<size_t>(touches_.last_use(region))];
+    const int index = touches_.last_use(region);
+    Action& last = list_[static_cast<size_t>(index)];
+    // A rank without a micro-batch in a round fetches and gathers for the others, and no pass
+    // follows. Other bytes of the region may be on their way.
+    if (last.verb == Verb::fetch_weights || last.verb == Verb::gather_weights) return;
     const auto is_release = [&](const Bytes& bytes) {
       return bytes.region == region && bytes.role == Role::dead;
     };
-    if (std::ranges::none_of(last.writes, is_release)) release(last, region);
+    if (std::ranges::any_of(last.writes, is_release)) return;
+    release(last, region);
+    touches_.add_write(index, last.writes.back());
   }
   /** False as long as no action has read or written the start of the region. */
   bool is_used(RegionId region) const { return touches_.last_use(region) >= 0; }

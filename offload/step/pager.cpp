@@ -25,12 +25,13 @@ class ListMaker {
         trains_(trains),
         is_vertical_(shape.order == AccumulationOrder::vertical),
         compute_bytes_(static_cast<int64_t>(size_of(shape.compute))),
-        passes_(passes_of(shape, n_micro, trains)),
+        passes_(passes_of(shape, n_rounds(n_micro, shape.ranks.world), trains)),
         draft_(layout),
         weights_(layout.weight_slots, passes_of_blocks()),
         saved_(layout.saved_slots),
-        values_(shape, layout, passes_, n_micro),
-        fetched_before_(shape.blocks.size(), false) {
+        values_(shape, layout, passes_, n_rounds(n_micro, shape.ranks.world)),
+        fetched_before_(shape.blocks.size(), false),
+        gathered_(layout.regions.size(), -1) {
     for (int b = 0; b < shape.n_blocks(); ++b)
       if (block(b).sends_weights) last_sent_ = b;
   }
@@ -40,7 +41,7 @@ class ListMaker {
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
       pass().backward ? backward(gradients) : forward();
-    gradients.finish(n_micro_, [this](int b) { return update_slot(b); });
+    gradients.finish(n_own_micro(), [this](int b) { return update_slot(b); });
     return draft_.take();
   }
 
@@ -75,9 +76,12 @@ class ListMaker {
   /** Lists what brings the block's weights to the pass, and where the pass reads them. */
   void bring_weights(Action& run) {
     const int b = run.block;
-    const bool in_slot = block(b).streams || block(b).own_slot >= 0;
+    const bool in_slot = is_in_slot(b);
     const RegionId at = in_slot ? weight_slot(b) : layout_.segment(b, Segment::weights);
     put(run.reads, at, 0, shape_of(b).n_elements * compute_bytes_, Role::weights);
+    // Others may still want this rank's part: what follows the pass in the slot waits for them,
+    // too.
+    if (shape_.has_peers() && gathered_[at] >= 0) run.after.push_back(gathered_[at]);
     for_borrowed(b, [&](int i, const Bytes& home) {
       if (in_slot)
         put(run.reads, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
@@ -97,10 +101,18 @@ class ListMaker {
     }
   }
 
+  bool is_in_slot(int b) const { return block(b).streams || block(b).own_slot >= 0; }
+  /** Micro-batches of the step that this rank has, and whether it has that of a round. */
+  int n_own_micro() const { return n_rounds(n_micro_ - shape_.ranks.rank, shape_.ranks.world); }
+  bool has_micro(int round) const { return micro_of_step(shape_.ranks, round) < n_micro_; }
+
   /** The slot with the block's weights, which are fetched where they are not there. */
   RegionId weight_slot(int b) {
     if (const RegionId own = block(b).own_slot; own >= 0) {
-      if (!fetched_before_[b] && fetches_own_slots_) fetch_weights(b, own, -1);
+      if (!fetched_before_[b] && fetches_own_slots_) {
+        fetch_weights(b, own, -1);
+        gather_weights(b, own, -1);
+      }
       return own;
     }
     if (const int slot = weights_.find(b); slot >= 0) {
@@ -109,9 +121,10 @@ class ListMaker {
     }
     const RegionId at = take_weight_slot(b, pass_number());
     const int micro = is_vertical_ ? -1 : pass().micro;
-    if (!block(b).reads_weights)
+    if (!block(b).reads_weights) {
       fetch_weights(b, at, micro);
-    else if (shape_.computes_on_host)
+      gather_weights(b, at, micro);
+    } else if (shape_.computes_on_host)
       read_weights_from_drive(b, at, micro, sent_before(at));
     else
       read_and_fetch_weights(b, at, micro);
@@ -169,20 +182,120 @@ class ListMaker {
   }
   void fetch_weights(int b, RegionId at, int micro) {
     Action fetch = fetch_to(at, b, micro);
-    const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
-    put(fetch.reads, layout_.segment(b, Segment::weights), 0, n_bytes, Role::moved);
-    put(fetch.writes, at, 0, n_bytes, Role::moved);
-    for_borrowed(b, [&](int i, const Bytes& home) {
-      put(fetch.reads, home.region, home.offset, home.n_bytes, Role::moved);
-      put(fetch.writes, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
-          Role::moved);
-    });
+    for (const SlotPart& part : parts_in_slot(b))
+      if (!is_gathered_from_home(part.block))
+        for (const auto& [from, to] : own_moves(part, at))
+          put_together(fetch, from, to);
+    if (fetch.writes.empty()) return;
     follow_updates(b, fetch);
     draft_.add(std::move(fetch));
   }
-  /** The first fetch of a list; later ones follow it. */
+
+  /** Elements of a block, its own or another one, that lie together in a slot. */
+  struct SlotPart {
+    int block = 0;
+    int64_t begin = 0;  ///< in that block
+    int64_t n_trained = 0, n_frozen = 0;
+    int64_t in_slot = 0;  ///< elements before them in the slot
+  };
+  std::vector<SlotPart> parts_in_slot(int b) const {
+    const BlockShape& its = shape_of(b);
+    std::vector<SlotPart> parts = {{.block = b,
+                                    .n_trained = its.n_trained_elements,
+                                    .n_frozen = its.n_elements - its.n_trained_elements}};
+    for (int i = 0; i < static_cast<int>(its.borrowed.size()); ++i) {
+      const TensorExtent& tensor = shape_.borrowed_tensor(b, i);
+      parts.push_back({.block = its.borrowed[i].block,
+                       .begin = tensor.offset,
+                       .n_trained = tensor.trainable ? tensor.n_elements : 0,
+                       .n_frozen = tensor.trainable ? 0 : tensor.n_elements,
+                       .in_slot = shape_.borrowed_in_slot(b, i)});
+    }
+    return parts;
+  }
+
+  struct Move {
+    Bytes from, to;
+  };
+  /** What this rank itself brings into the slot: its part of what is trained, and all that is
+   * frozen. */
+  std::vector<Move> own_moves(const SlotPart& part, RegionId at) const {
+    const ElementRange trained = {part.begin, part.n_trained};
+    const ElementRange own =
+        shape_.has_peers() ? common(trained, shape_.own_part(part.block)) : trained;
+    std::vector<Move> moves;
+    for (const ElementRange& range : {own, ElementRange{trained.end(), part.n_frozen}}) {
+      const ByteRange home =
+          element_bytes(shape_, part.block, Segment::weights, range.begin, range.n);
+      const int64_t offset = (part.in_slot + range.begin - part.begin) * compute_bytes_;
+      if (range.n > 0)
+        moves.push_back({{layout_.segment(part.block, Segment::weights), home.offset, home.n_bytes,
+                          Role::moved},
+                         {at, offset, home.n_bytes, Role::moved}});
+    }
+    return moves;
+  }
+  /** Ranges that follow each other are copied at once. */
+  static void put_together(Action& move, const Bytes& from, const Bytes& to) {
+    const auto follows = [](const std::vector<Bytes>& all, const Bytes& next) {
+      return !all.empty() && all.back().region == next.region &&
+             all.back().offset + all.back().n_bytes == next.offset;
+    };
+    if (follows(move.reads, from) && follows(move.writes, to)) {
+      move.reads.back().n_bytes += from.n_bytes;
+      move.writes.back().n_bytes += to.n_bytes;
+      return;
+    }
+    move.reads.push_back(from);
+    move.writes.push_back(to);
+  }
+  /** The rank's part lies on the device, and goes to all ranks from there. */
+  bool is_gathered_from_home(int owner) const {
+    const RegionId home = layout_.segment(owner, Segment::weights);
+    return shape_.has_peers() && home >= 0 && layout_.region(home).place == Place::device;
+  }
+
+  /** Each rank has its part in its slot or at home on the device, and gets the others' into the
+   * slot. */
+  void gather_weights(int b, RegionId at, int micro) {
+    if (!shape_.has_peers()) return;
+    const auto [self, world] = shape_.ranks;
+    for (const SlotPart& part : parts_in_slot(b)) {
+      Action gather{
+          .verb = Verb::gather_weights, .queue = QueueId::collective, .block = b, .micro = micro};
+      const auto put_for = [&](std::vector<Bytes>& to, Bytes bytes, int peer) {
+        bytes.peer = peer;
+        if (bytes.n_bytes > 0) to.push_back(bytes);
+      };
+      const auto in_slot = [&](int rank) -> Bytes {
+        const ElementRange range =
+            common({part.begin, part.n_trained}, shape_.part(part.block, rank));
+        return {at, (part.in_slot + range.begin - part.begin) * compute_bytes_,
+                range.n * compute_bytes_, Role::moved};
+      };
+      Bytes own = in_slot(self);
+      if (is_gathered_from_home(part.block)) {
+        const std::vector<Move> moves = own_moves(part, at);
+        for (const auto& [from, to] : moves) {
+          put_for(gather.reads, from, self);
+          put_for(gather.writes, to, self);
+        }
+        if (own.n_bytes > 0) own = moves.front().from;
+      }
+      for (int rank = 0; rank < world; ++rank) {
+        if (rank == self) continue;
+        put_for(gather.reads, own, rank);
+        put_for(gather.writes, in_slot(rank), rank);
+      }
+      if (part.n_trained == 0 && gather.writes.empty()) continue;
+      follow_updates(b, gather);
+      gathered_[at] = draft_.add(std::move(gather));
+    }
+  }
+  /** The first fetch of a list; later ones follow it. Where ranks gather, a first fetch may have
+   * been none of the trained weights. */
   void follow_updates(int b, Action& fetch) {
-    if (fetched_before_[b]) return;
+    if (fetched_before_[b] && !shape_.has_peers()) return;
     fetched_before_[b] = true;
     fetch.after_update.push_back(b);
     for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
@@ -259,7 +372,7 @@ class ListMaker {
   // ---- Passes
 
   void fetch_batches() {
-    for (int m = 0; m < n_micro_; ++m)
+    for (int m = 0; m < n_own_micro(); ++m)
       draft_.add_move({.verb = Verb::fetch_batch, .queue = QueueId::h2d, .micro = m},
                       {layout_.batches_on_host[static_cast<size_t>(m)], 0, shape_.batch_bytes},
                       {layout_.batches[static_cast<size_t>(m)], 0, shape_.batch_bytes});
@@ -298,6 +411,7 @@ class ListMaker {
     values_.begin_pass(t_);
     Action run = pass_action(Verb::forward);
     bring_weights(run);
+    if (!has_micro(run.micro)) return;
     const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
     const RegionId slot = saves_on_host ? take_saved_slot() : -1;
     read_values(run);
@@ -378,21 +492,27 @@ class ListMaker {
   void backward(GradientActions& gradients) {
     values_.begin_pass(t_);
     Action run = pass_action(Verb::backward);
-    const int b = run.block;
+    const int b = run.block, micro = run.micro;
+    const int world = shape_.ranks.world;
+    const bool is_last = micro == n_rounds(n_micro_, world) - 1;
     bring_weights(run);
+    if (!has_micro(micro))
+      return gradients.take_parts(b, pass_number(), {micro, n_micro_ - micro * world, is_last});
     read_values(run);
     write_values(run);
     make_saved_ready(run);
     use_batch_and_workspace(run);
-    const int micro = run.micro;
     const RegionId grads = gradients.choose_place(run, pass_number());
     draft_.add(std::move(run));
-    gradients.after_backward(b, micro, micro == n_micro_ - 1, grads);
+    if (shape_.has_peers())
+      gradients.exchange(b, grads, {micro, std::min(world, n_micro_ - micro * world), is_last});
+    else
+      gradients.after_backward(b, micro, is_last, grads);
   }
 
   const StepShape& shape_;
   const Layout& layout_;
-  int n_micro_;
+  int n_micro_;  ///< of all ranks
   bool trains_;
   bool is_vertical_;
   int64_t compute_bytes_;
@@ -405,6 +525,7 @@ class ListMaker {
   SlotPool saved_;     ///< holds passes
   ValueSlots values_;
   Indexed<bool> fetched_before_;  ///< by block
+  Indexed<int> gathered_;         ///< by region: the last action that gathered weights there
   int last_sent_ = -1;            ///< the last block that is updated in a slot
 };
 
@@ -415,15 +536,15 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order,
                             bool each_decides) {
-  FERRY_CHECK(n_micro >= 1 && n_micro <= shape.n_micro_max, "{} micro-batches, planned {}", n_micro,
-              shape.n_micro_max);
+  FERRY_CHECK(n_micro >= 1 && n_rounds(n_micro, shape.ranks.world) <= shape.n_micro_max,
+              "{} micro-batches, planned {}", n_micro, shape.n_micro_max);
   return ListMaker(shape, layout, n_micro, true).training(order, each_decides);
 }
 
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
                               bool fetches_own_slots) {
-  return ListMaker(shape, layout, 1, false).evaluation(fetches_own_slots);
+  return ListMaker(shape, layout, shape.ranks.world, false).evaluation(fetches_own_slots);
 }
 
 }  // namespace ferry

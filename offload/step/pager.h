@@ -16,7 +16,8 @@ enum class UpdateOrder : uint8_t {
   as_grads_arrive,  ///< under the backward, but for BlockShape::updates_late and tied blocks
 };
 
-/** The list of a training step with `n_micro` (<= shape.n_micro_max) micro-batches. `each_decides`:
+/** The list of a training step with `n_micro` micro-batches, of all ranks together; a rank has at
+ * most shape.n_micro_max of them. `each_decides`:
  * a block whose gradients are not finite is not updated, whatever others do; always so where blocks
  * are updated as gradients arrive. */
 StepList make_training_list(const StepShape& shape,
@@ -24,8 +25,9 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order = UpdateOrder::after_decision,
                             bool each_decides = false);
-/** Forward only, one micro-batch: fetch, forward, losses to the host. Without `fetches_own_slots`
- * the device still has the weights that stay there: no step was taken since the last list. */
+/** Forward only, one micro-batch of each rank: fetch, forward, losses to the host. Without
+ * `fetches_own_slots` the device still has the weights that stay there: no step was taken since the
+ * last list. */
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
                               bool fetches_own_slots = true);

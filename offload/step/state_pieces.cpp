@@ -23,19 +23,20 @@ const ByteRange& StateRecord::part(Segment segment) const {
 
 StateRecord state_record(const StepShape& shape, int block, int piece) {
   const BlockShape& its = shape.blocks[block];
+  const ElementRange own = shape.own_part(block);
   StateRecord record;
-  record.begin = piece * shape.state_piece_elements;
-  const auto up_to = [&](int64_t n_elements) {
-    return std::clamp<int64_t>(n_elements - record.begin, 0, shape.state_piece_elements);
+  record.begin = own.begin + piece * shape.state_piece_elements;
+  const auto up_to = [&](int64_t end) {
+    return std::clamp<int64_t>(end - record.begin, 0, shape.state_piece_elements);
   };
-  if (shape.n_state_pieces(block) > 0) record.n_elements = up_to(its.n_trained_elements);
+  if (shape.n_state_pieces(block) > 0) record.n_elements = up_to(own.end());
   const auto add = [&](int64_t n_bytes) {
     const ByteRange part = {record.n_bytes, n_bytes};
     record.n_bytes += round_up(n_bytes, kDrivePage_bytes);
     return part;
   };
   const auto elements_of = [&](Segment segment, int64_t n_elements) {
-    return add(element_bytes(shape, block, segment, 0, n_elements).n_bytes);
+    return add(bytes_of_elements(shape, block, segment, n_elements));
   };
   if (record.n_elements > 0) {
     if (!shape.weights_are_master())
@@ -61,7 +62,7 @@ StateRecord state_record(const StepShape& shape, int block, int piece) {
   }
   if (shape.grads_on_drive(block))
     record.grads = {record.n_bytes,
-                    element_bytes(shape, block, Segment::grads, 0, record.n_elements).n_bytes};
+                    bytes_of_elements(shape, block, Segment::grads, record.n_elements)};
   return record;
 }
 
@@ -71,8 +72,8 @@ void for_record_parts(const StepShape& shape,
                       ByteRange range,
                       const std::function<void(const RecordPart&)>& each) {
   const int64_t codes_bytes =
-      element_bytes(shape, block, segment, 0, segment_elements(shape, block, segment)).n_bytes;
-  const int64_t element_width = element_bytes(shape, block, segment, 0, 1).n_bytes;
+      bytes_of_elements(shape, block, segment, segment_elements(shape, block, segment));
+  const int64_t element_width = bytes_of_elements(shape, block, segment, 1);
   for (int64_t done = 0; done < range.n_bytes;) {
     const bool is_exponent = range.offset + done >= codes_bytes;
     const int64_t at = is_exponent ? range.offset + done - codes_bytes : range.offset + done;
@@ -81,8 +82,8 @@ void for_record_parts(const StepShape& shape,
     const StateRecord record = state_record(shape, block, piece);
     const ByteRange& part =
         is_exponent ? record.exponents[state_index(segment)] : record.part(segment);
-    const int64_t begin =
-        is_exponent ? record.begin / simd::kStateBlock : record.begin * element_width;
+    const int64_t first = record.begin - shape.own_part(block).begin;
+    const int64_t begin = is_exponent ? first / simd::kStateBlock : first * element_width;
     const int64_t n = std::min(range.n_bytes - done, begin + part.n_bytes - at);
     FERRY_CHECK(n > 0, "{} bytes at {} of {}'s {}", range.n_bytes, range.offset,
                 shape.blocks[block].name, name_of(segment, shape.optim));

@@ -39,9 +39,8 @@ std::vector<int> StepShape::backward_order() const {
 }
 
 int StepShape::n_state_pieces(int block) const {
-  const BlockShape& b = blocks[block];
-  if (!is_trained(block) || b.place.states != Place::nvme) return 0;
-  return static_cast<int>((b.n_trained_elements + state_piece_elements - 1) / state_piece_elements);
+  if (!is_trained(block) || blocks[block].place.states != Place::nvme) return 0;
+  return static_cast<int>((own_part(block).n + state_piece_elements - 1) / state_piece_elements);
 }
 
 int StepShape::n_weight_pieces(int block) const {
@@ -79,6 +78,23 @@ int64_t StepShape::borrowed_in_grads(int block, int i) const {
     if (const TensorExtent& tensor = borrowed_tensor(block, k); tensor.trainable)
       offset += round_up(tensor.n_elements, kExtentAlignment_elements);
   return offset;
+}
+
+ElementRange StepShape::borrowed_part(int block, int i, int rank) const {
+  const TensorExtent& tensor = borrowed_tensor(block, i);
+  return common({tensor.offset, tensor.n_elements}, part(blocks[block].borrowed[i].block, rank));
+}
+
+int64_t StepShape::borrowed_in_part(int block, int i, int rank) const {
+  int64_t offset = part(block, rank).n;
+  for (int k = 0; k < i; ++k)
+    if (borrowed_tensor(block, k).trainable)
+      offset += round_up(borrowed_part(block, k, rank).n, kExtentAlignment_elements);
+  return offset;
+}
+
+int64_t StepShape::n_part_grad_elements(int block, int rank) const {
+  return borrowed_in_part(block, static_cast<int>(blocks[block].borrowed.size()), rank);
 }
 
 int64_t StepShape::n_slot_elements(int block) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "offload/step/place.h"
+#include "offload/step/ranks.h"
 #include "simd/update/optim.h"
 #include "src/base/dtype.h"
 #include "src/base/indexed.h"
@@ -127,7 +128,8 @@ struct StepShape {
   /** True in bf16 runs where the weights are the master's upper halves and its segment holds the
    * lower ones. */
   bool split_master = false;
-  int n_micro_max = 1;  ///< micro-batches of a step, at most
+  Ranks ranks;
+  int n_micro_max = 1;  ///< micro-batches of a step that a rank has, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
@@ -197,9 +199,23 @@ struct StepShape {
   }
   /** Pieces of the block's weights on a drive: the same elements, and frozen ones behind them. */
   int n_weight_pieces(int block) const;
-  bool grads_fp32(int block) const {
-    return compute == DType::f32 || n_micro_max > 1 || tied(block);
+  bool grads_fp32(int block) const { return compute == DType::f32 || sums_grads() || tied(block); }
+  bool has_peers() const { return ranks.world > 1; }
+  /** A step may have several micro-batches, here or on other ranks. */
+  bool sums_grads() const { return n_micro_max * ranks.world > 1; }
+  /** The part of the block's trained prefix that the rank updates. */
+  ElementRange part(int block, int rank) const {
+    return part_of(blocks[block].n_trained_elements, rank, ranks.world);
   }
+  ElementRange own_part(int block) const { return part(block, ranks.rank); }
+  /** The elements of a range that this rank has: its part of trained ones, all frozen ones. A range
+   * is of one kind. */
+  ElementRange held(int block, const ElementRange& range) const {
+    if (!has_peers() || range.begin >= blocks[block].n_trained_elements) return range;
+    return common(range, own_part(block));
+  }
+  /** This rank updates some of the block. */
+  bool updates_part(int block) const { return is_trained(block) && own_part(block).n > 0; }
   /** Elements of a weight slot with this block: its weights, then one region per borrowed tensor.
    */
   int64_t n_slot_elements(int block) const;
@@ -210,6 +226,12 @@ struct StepShape {
   int64_t borrowed_in_slot(int block, int i) const;
   /** Element offset of borrowed tensor `i` in the gradients; it is trained. */
   int64_t borrowed_in_grads(int block, int i) const;
+  /** The elements of the owner's block that a rank has of borrowed tensor `i`. */
+  ElementRange borrowed_part(int block, int i, int rank) const;
+  /** Element offset of that part among a rank's gradients of the block, behind its own part. */
+  int64_t borrowed_in_part(int block, int i, int rank) const;
+  /** Elements of a rank's gradients of the block. */
+  int64_t n_part_grad_elements(int block, int rank) const;
   const TensorExtent& borrowed_tensor(int block, int i) const;
   /** Weights of fp32 runs are the master copy itself. */
   bool weights_are_master() const { return compute == DType::f32; }

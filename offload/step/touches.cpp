@@ -78,6 +78,11 @@ void Touches::order(Action& action) {
   std::ranges::reverse(action.after);
 }
 
+void Touches::add_write(int action, const Bytes& bytes) {
+  // Others may still read: they are waited for as before.
+  for_ranges(bytes, [&](Range& range) { range.writer = std::max(range.writer, action); });
+}
+
 int Touches::last_use(RegionId region) const {
   const std::vector<Range>& ranges = regions_[static_cast<size_t>(region)];
   if (ranges.empty()) return -1;

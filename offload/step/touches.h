@@ -16,6 +16,8 @@ class Touches {
   /** Makes the action, which comes next in the list, wait for what it must, and for those in its
    * `after`. */
   void order(Action& action);
+  /** Makes actions to come that use these bytes wait for an earlier one, too. */
+  void add_write(int action, const Bytes& bytes);
   /** The last action that read or wrote the start of a region; -1: none has. */
   int last_use(RegionId region) const;
 

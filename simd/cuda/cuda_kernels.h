@@ -23,6 +23,9 @@ void convert(void* to, DType to_type, const void* from, DType from_type, int64_t
 void accumulate(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);
 void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);
 
+/** The norm tree's chunk sums of the gradients. */
+void square_sum_chunks(
+    const void* grad, DType grad_type, int64_t n, double* chunk_sums, void* stream);
 /** *sum = the norm tree of the gradients; chunk_sums: scratch of square_sum_scratch_bytes(n). */
 constexpr int64_t square_sum_scratch_bytes(int64_t n) {
   return norm_chunks(n) * static_cast<int64_t>(sizeof(double));

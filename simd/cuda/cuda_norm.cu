@@ -88,18 +88,22 @@ void sum_in_order(const double* values, int64_t n, double* sum, void* stream) {
   check(cudaGetLastError(), "sum_in_order");
 }
 
+void square_sum_chunks(
+    const void* grad, DType grad_type, int64_t n, double* chunk_sums, void* stream) {
+  const int64_t n_chunks = norm_chunks(n);
+  if (n_chunks == 0) return;
+  const auto queue = static_cast<cudaStream_t>(stream);
+  const auto grid = static_cast<unsigned>((n_chunks + kChunksPerBlock - 1) / kChunksPerBlock);
+  with_type(grad_type, "square_sum", [&]<class Grad>(Grad*) {
+    sum_chunks<<<grid, kBlockThreads, 0, queue>>>(static_cast<const Grad*>(grad), n, chunk_sums);
+  });
+  check(cudaGetLastError(), "square_sum");
+}
+
 void square_sum(
     const void* grad, DType grad_type, int64_t n, double* sum, double* chunk_sums, void* stream) {
-  const auto queue = static_cast<cudaStream_t>(stream);
-  const int64_t n_chunks = norm_chunks(n);
-  if (n_chunks > 0) {
-    const auto grid = static_cast<unsigned>((n_chunks + kChunksPerBlock - 1) / kChunksPerBlock);
-    with_type(grad_type, "square_sum", [&]<class Grad>(Grad*) {
-      sum_chunks<<<grid, kBlockThreads, 0, queue>>>(static_cast<const Grad*>(grad), n, chunk_sums);
-    });
-    check(cudaGetLastError(), "square_sum");
-  }
-  sum_in_order(chunk_sums, n_chunks, sum, stream);
+  square_sum_chunks(grad, grad_type, n, chunk_sums, stream);
+  sum_in_order(chunk_sums, norm_chunks(n), sum, stream);
 }
 
 }  // namespace ferry::simd::cuda

@@ -28,6 +28,9 @@ void accumulate(float*, const void*, DType, int64_t, void*) {
 void accumulate_first(float*, const void*, DType, int64_t, void*) {
   no_cuda();
 }
+void square_sum_chunks(const void*, DType, int64_t, double*, void*) {
+  no_cuda();
+}
 void square_sum(const void*, DType, int64_t, double*, double*, void*) {
   no_cuda();
 }

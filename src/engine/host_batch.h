@@ -59,4 +59,11 @@ struct HostBatch {
   int64_t n_real_tokens() const { return cu_seqlens[static_cast<size_t>(n_seqs_real)]; }
 };
 
+/** The items of a step, of all its micro-batches: losses are means over them. */
+struct StepItems {
+  double labels = 0;
+  double ends = 0;    ///< with question answering, of which the ends are half of the loss
+  double tokens = 0;  ///< of the first stream, without the dummy tails
+};
+
 }  // namespace ferry

@@ -213,7 +213,7 @@ RandomKey ModelRunner::key(const Action& action) const {
   RandomKey key{.training = training_,
                 .seed = options_.seed,
                 .step = step_,
-                .micro_batch = action.micro,
+                .micro_batch = micro_of_step(shape_.ranks, action.micro),
                 .block = model_.blocks[action.block].random_block};
   if (key_fault_) key_fault_(key, action);
   return key;

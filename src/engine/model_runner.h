@@ -34,13 +34,6 @@ struct RunnerOptions {
   GenerationShape generation;  ///< batches that generate have room for this
 };
 
-/** The items of a step, of all its micro-batches: losses are means over them. */
-struct StepItems {
-  double labels = 0;
-  double ends = 0;    ///< with question answering, of which the ends are half of the loss
-  double tokens = 0;  ///< of the first stream, without the dummy tails
-};
-
 class ModelRunner final : public ComputeWork {
  public:
   ModelRunner(const ModelTable& model,

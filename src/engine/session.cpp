@@ -53,9 +53,10 @@ Session::Session(const ModelTable& model,
               .generation = options.generation})),
       drive_(shape, *memory_, options.drive),
       executor_(std::make_unique<Executor>(
-          shape, *device_, *pool_, *memory_, options.overlap, drive_.store())),
+          shape, *device_, *pool_, *memory_, options.overlap, drive_.store(), options.link)),
       segments_(shape, *device_, *memory_, executor_->state_window()),
       optimizer_(options.optimizer, model.groups),
+      link_(options.link),
       describe_(options.describe) {}
 
 Session::~Session() = default;
@@ -67,15 +68,39 @@ int64_t Session::library_peak_bytes() const {
 void Session::load(std::span<const HostBatch> micro_batches, bool commits) {
   put_on_drive();
   if (commits && std::exchange(is_uncommitted_, false)) commit_states();
-  StepItems items;
-  for (size_t m = 0; m < micro_batches.size(); ++m) {
+  for (size_t m = 0; m < micro_batches.size(); ++m)
     runner_->load(static_cast<int>(m), micro_batches[m]);
-    const HostBatch& batch = micro_batches[m];
-    items.labels += batch.label_weight.value_or(static_cast<double>(batch.n_label_items));
-    items.ends += static_cast<double>(batch.n_end_items);
-    items.tokens += static_cast<double>(batch.n_real_tokens());
+  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(),
+                      items_of_step(micro_batches));
+}
+
+StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
+  constexpr size_t kItems = 3;
+  std::vector<double> mine;
+  for (const HostBatch& batch : micro_batches)
+    mine.insert(mine.end(), {batch.label_weight.value_or(static_cast<double>(batch.n_label_items)),
+                             static_cast<double>(batch.n_end_items),
+                             static_cast<double>(batch.n_real_tokens())});
+  std::vector<std::vector<double>> all;
+  if (shape_.has_peers())
+    all = link_->gather(mine);
+  else
+    all.push_back(std::move(mine));
+  size_t n_values = 0;
+  for (const std::vector<double>& its : all)
+    n_values += its.size();
+  n_micro_ = static_cast<int>(n_values / kItems);
+  StepItems items;
+  for (size_t m = 0; m < static_cast<size_t>(n_micro_); ++m) {
+    const std::vector<double>& its = all[m % all.size()];
+    const size_t first = m / all.size() * kItems;
+    FERRY_CHECK(first + kItems <= its.size(), "{} micro-batches, rank {} has {} of them", n_micro_,
+                m % all.size(), its.size() / kItems);
+    items.labels += its[first];
+    items.ends += its[first + 1];
+    items.tokens += its[first + 2];
   }
-  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), items);
+  return items;
 }
 
 StepReport Session::step(std::span<const HostBatch> micro_batches) {
@@ -101,8 +126,8 @@ StepRun Session::begin(std::span<const HostBatch> micro_batches, std::function<b
     const StepReport its = report_of(outcome);
     return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()}, &its);
   };
-  return executor_->begin(static_cast<int>(micro_batches.size()), std::move(rule),
-                          std::move(drops));
+  if (shape_.has_peers()) drops = {};
+  return executor_->begin(n_micro_, std::move(rule), std::move(drops));
 }
 
 std::optional<StepReport> Session::finish(StepRun& run) {
@@ -133,7 +158,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   }};
   rule.commits = false;
   if (!optimizer_.steps_ahead().empty()) rule.steps_ahead = steps;
-  executor_->step(static_cast<int>(micro_batches.size()), std::move(rule), *runner_);
+  executor_->step(n_micro_, std::move(rule), *runner_);
   if (settles) executor_->settle();
 }
 

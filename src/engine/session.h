@@ -3,6 +3,10 @@
 // a plan. The training loop, evaluation, tests and (later) the library's users hold one. No torch:
 // what includes this compiles in a third of the time.
 //
+// Where there are several ranks, each has a session, and all make the same calls in the same order.
+// A rank gives the micro-batches of a step that are its own: of a step's first `world` ones the one
+// of its number, and so on. The last round may leave the last ranks without one.
+//
 //   Session session(model, plan, options);
 //   load_weights(model, checkpoint, seed, session.segments());
 //   StepReport r = session.step(batches);
@@ -61,6 +65,8 @@ struct SessionOptions {
   GenerationShape generation;  ///< as the plan has room for it
   OptimizerOptions optimizer;
   DriveOptions drive;  ///< of states on a drive
+  /** Leads to the other ranks, where the shape has some; outlives the session. */
+  RankLink* link = nullptr;
   /** The text that a generation of these carries: a trainer resumes with it. Of a step that makes
    * it `report` tells, else it is null. */
   std::function<std::string(const SessionState&, const StepReport* report)> describe;
@@ -76,10 +82,11 @@ class Session {
           const SessionOptions& options);
   ~Session();
 
-  /** One optimizer update over these micro-batches (at most shape.n_micro_max). */
+  /** One optimizer update over these micro-batches (at most shape.n_micro_max), and over those of
+   * the other ranks. */
   StepReport step(std::span<const HostBatch> micro_batches);
   /** The same, or nothing where `drops` says so while the step can still be dropped (see
-   * Executor::begin); the session is as before it then. */
+   * Executor::begin); the session is as before it then. Several ranks drop no step. */
   std::optional<StepReport> step_unless(std::span<const HostBatch> micro_batches,
                                         std::function<bool()> drops);
   /** Begins an update whose passes the caller runs: runner() has their layer operations. The next
@@ -95,7 +102,7 @@ class Session {
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
    * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. Of
    * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
-   * steps it changes nothing that the second one reads. */
+   * steps it changes nothing that the second one reads. Each rank has a batch, and its own loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.
@@ -135,6 +142,8 @@ class Session {
 
  private:
   void load(std::span<const HostBatch> micro_batches, bool commits);
+  /** The items of a step's micro-batches on all ranks, added in the order of the micro-batches. */
+  StepItems items_of_step(std::span<const HostBatch> micro_batches);
   void put_on_drive();
   StepReport report_of(const StepOutcome& outcome) const;
   std::string describe(const SessionState& state, const StepReport* report) const {
@@ -151,6 +160,8 @@ class Session {
   std::unique_ptr<Executor> executor_;
   Segments segments_;
   Optimizer optimizer_;
+  RankLink* link_;
+  int n_micro_ = 0;  ///< of the step in progress, on all ranks
   std::function<std::string(const SessionState&, const StepReport*)> describe_;
   bool is_uncommitted_ = false;  ///< the drive has what no generation has
   int64_t n_steps_ = 0;          ///< steps taken, skipped ones too: keys the random numbers

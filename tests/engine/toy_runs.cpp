@@ -1,6 +1,7 @@
 #include "tests/engine/toy_runs.h"
 #include "tests/engine/runner_probe.h"
 #include "tests/offload/executor/executor_probe.h"
+#include "tests/offload/executor/thread_link.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <span>
+#include <thread>
 
 #include "models/bert/bert_table.h"
 #include "models/core/compile.h"
@@ -200,7 +202,14 @@ StepReport enter_step(Session& session, std::span<const HostBatch> batches) {
 
 }  // namespace
 
-ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
+namespace {
+
+/** A run, or what one of its ranks does. */
+ToyResult run_rank(const ToyModel& model,
+                   const ToyPlacement& placement,
+                   int n_steps,
+                   const Ranks& ranks,
+                   RankLink* link) {
   set_up_torch({.deterministic = true, .intra_op_threads = 2});
   BatchShape largest{.tokens = round_up(model.micro_batch_size * model.max_length, 16),
                      .n_seqs_max = model.micro_batch_size + 1,
@@ -215,7 +224,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   ModelTable table = model.table;
   if (placement.device == DeviceKind::cuda)
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
-  StepShape shape = make_step_shape(table, largest, request, model.n_micro);
+  StepShape shape = make_step_shape(table, largest, request, n_rounds(model.n_micro, ranks.world));
+  shape.ranks = ranks;
   choose(shape, table,
          {placement.place, placement.activations, placement.order, placement.layer_inputs});
   if (placement.places)
@@ -244,6 +254,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                      return *disk;
                    },
                    .run = "toy"};
+  options.link = link;
   options.device = placement.device;
   options.simulated = {.mode = placement.mode,
                        .seed = placement.queue_seed,
@@ -284,7 +295,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     std::vector<HostBatch> views;
     // The last step of an epoch may have fewer micro-batches.
     const int n_micro = step == 5 && model.n_micro > 1 ? model.n_micro - 1 : model.n_micro;
-    for (int m = 0; m < n_micro; ++m)
+    for (int m = ranks.rank; m < n_micro; m += ranks.world)
       batches.push_back(make_batch(model, static_cast<uint64_t>(step * 100 + m)));
     for (ToyBatch& batch : batches)
       views.push_back(batch.view);
@@ -304,12 +315,64 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     result.n_graph_replays = graphs->n_replays();
   if (placement.before_step) placement.before_step(n_steps);
   result.library_peak_bytes = session.library_peak_bytes();
-  const ToyBatch unseen = make_batch(model, 1'000'000);
+  const ToyBatch unseen = make_batch(model, 1'000'000 + static_cast<uint64_t>(ranks.rank));
   result.losses.push_back(session.evaluate(unseen.view, &result.logits));
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (Segment s : lasting_segments(model.optim))
       result.segments.push_back(session.segments().bytes_of(b, s));
   return result;
+}
+
+/** Puts a segment together again: the parts of what is trained by rank, then what is frozen, which
+ * each rank has. */
+std::vector<std::byte> whole_segment(const std::vector<const std::vector<std::byte>*>& parts,
+                                     int64_t n_frozen_bytes) {
+  std::vector<std::byte> whole;
+  for (const std::vector<std::byte>* part : parts)
+    whole.insert(whole.end(), part->begin(), part->end() - n_frozen_bytes);
+  const std::vector<std::byte>& first = *parts.front();
+  whole.insert(whole.end(), first.end() - n_frozen_bytes, first.end());
+  return whole;
+}
+
+}  // namespace
+
+ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
+  if (placement.world == 1) return run_rank(model, placement, n_steps, {}, nullptr);
+  ThreadRanks ranks(placement.world);
+  std::vector<ToyResult> results(static_cast<size_t>(placement.world));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < placement.world; ++rank)
+    threads.emplace_back([&, rank] {
+      results[static_cast<size_t>(rank)] = run_rank(
+          model, placement, n_steps, {.rank = rank, .world = placement.world}, ranks.link(rank));
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  ToyResult whole = results.front();
+  const auto n_segments = lasting_segments(model.optim).size();
+  for (size_t i = 0; i < whole.segments.size(); ++i) {
+    const auto block = static_cast<int>(i / n_segments);
+    const BlockTable& table = model.table.blocks[block];
+    const Segment segment = lasting_segments(model.optim)[i % n_segments];
+    const bool is_master = segment == Segment::master && model.table.compute == DType::f32;
+    const int64_t n_frozen = table.n_segment_elements - table.n_trained_elements;
+    const bool has_frozen = segment == Segment::weights || is_master;
+    const auto width = static_cast<int64_t>(
+        segment == Segment::weights ? size_of(model.table.compute) : sizeof(float));
+    std::vector<const std::vector<std::byte>*> parts;
+    for (const ToyResult& result : results)
+      parts.push_back(&result.segments[i]);
+    std::vector<std::byte> segment_bytes = whole_segment(parts, has_frozen ? n_frozen * width : 0);
+    whole.segments[i] = std::move(segment_bytes);
+  }
+  for (const ToyResult& result : results) {
+    FERRY_CHECK(std::ranges::equal(std::span(result.losses).first(static_cast<size_t>(n_steps)),
+                                   std::span(whole.losses).first(static_cast<size_t>(n_steps))),
+                "ranks have other losses");
+    FERRY_CHECK(result.grad_norms == whole.grad_norms, "ranks have other norms");
+  }
+  return whole;
 }
 
 std::string first_difference(const ToyModel& model, const ToyResult& a, const ToyResult& b) {

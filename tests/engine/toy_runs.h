@@ -59,6 +59,7 @@ struct ToyPlacement {
   bool enters = false;                   ///< passes run in the thread that steps
   bool pauses = false;  ///< gives the GPU's memory away between steps, and takes it back
   int n_workers = 2;
+  int world = 1;  ///< ranks, which are threads
   std::function<void(StepList&)> fault;
   std::function<void(RandomKey&, const Action&)> key_fault;
   std::function<void(int)> before_step;  ///< of each step's index, and of n_steps at the end

@@ -189,9 +189,10 @@ class CudaDevice final : public Device {
     flags_.release();
   }
   void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
-    const auto kind = queue == QueueId::save  ? cudaMemcpyDefault
-                      : queue == QueueId::h2d ? cudaMemcpyHostToDevice
-                                              : cudaMemcpyDeviceToHost;
+    const auto kind = queue == QueueId::save         ? cudaMemcpyDefault
+                      : queue == QueueId::collective ? cudaMemcpyDeviceToDevice
+                      : queue == QueueId::h2d        ? cudaMemcpyHostToDevice
+                                                     : cudaMemcpyDeviceToHost;
     // The driver takes no copy with an end that is pinned in part, or by several calls.
     pinning_->for_parts(
         queue, dst, src, n_bytes, [&](void* to, const void* from, int64_t n, bool uses_ring) {
@@ -234,6 +235,7 @@ class CudaDevice final : public Device {
   DeviceMath& math() override { return math_; }
   void poison(void*, int64_t) override {}
   void* compute_stream() override { return streams_[0].get(); }
+  void* collective_stream() override { return stream(QueueId::collective); }
 
  private:
   struct GpuRecord {
@@ -325,6 +327,7 @@ class CudaDevice final : public Device {
       case QueueId::compute:
       case QueueId::h2d:
       case QueueId::d2h:
+      case QueueId::collective:
         return submitters_[static_cast<size_t>(queue)].get();
     }
     return nullptr;
@@ -360,7 +363,7 @@ class CudaDevice final : public Device {
   int index_;
   std::string name_;
   StepFence fence_;
-  Stream streams_[3];  // compute, h2d, d2h
+  Stream streams_[4];  // compute, h2d, d2h, collective
   Stream save_stream_;
   CudaMath math_;
   std::shared_ptr<Pinning> pinning_;
@@ -372,7 +375,7 @@ class CudaDevice final : public Device {
   double clock_start_s_ = 0;
   HostFlags flags_;
   // Last: their threads end before what they use.
-  std::unique_ptr<HostQueue> submitters_[3];  ///< threads of streams_, where these cannot wait
+  std::unique_ptr<HostQueue> submitters_[4];  ///< threads of streams_, where these cannot wait
   HostQueue host_, decision_, save_, nvme_read_, nvme_write_;
 };
 

@@ -31,6 +31,10 @@ void CudaMath::square_sum(const void* g, DType type, int64_t n, double* total) {
   simd::cuda::square_sum(g, type, n, total, chunk_sums_.get(), stream_);
 }
 
+void CudaMath::square_sum_chunks(const void* g, DType type, int64_t n, double* sums) {
+  simd::cuda::square_sum_chunks(g, type, n, sums, stream_);
+}
+
 void CudaMath::zero(void* to, int64_t n_bytes) {
   FERRY_CUDA(cudaMemsetAsync(to, 0, static_cast<size_t>(n_bytes), stream_));
 }

@@ -16,6 +16,7 @@ class CudaMath final : public DeviceMath {
   void update(std::span<const simd::UpdateArgs> tensors) override;
   void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) override;
   void square_sum(const void* g, DType type, int64_t n, double* total) override;
+  void square_sum_chunks(const void* g, DType type, int64_t n, double* sums) override;
   void zero(void* to, int64_t n_bytes) override;
 
  private:

@@ -47,16 +47,20 @@ void CpuMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool 
   });
 }
 
-void CpuMath::square_sum(const void* g, DType type, int64_t n, double* total) {
+void CpuMath::square_sum_chunks(const void* g, DType type, int64_t n, double* sums) {
   static_assert(simd::kTask_elements % simd::kNormChunk == 0,
                 "a task holds whole chunks of the norm");
   tasks_.clear();
   split(0, n);
-  chunk_sums_.resize(static_cast<size_t>(simd::norm_chunks(n)));
   for_tasks([&](const Task& task) {
     simd::square_sum_chunks(element(g, type, task.begin), type, task.n,
-                            chunk_sums_.data() + task.begin / simd::kNormChunk);
+                            sums + task.begin / simd::kNormChunk);
   });
+}
+
+void CpuMath::square_sum(const void* g, DType type, int64_t n, double* total) {
+  chunk_sums_.resize(static_cast<size_t>(simd::norm_chunks(n)));
+  square_sum_chunks(g, type, n, chunk_sums_.data());
   *total = simd::sum_in_order(chunk_sums_.data(), simd::norm_chunks(n));
 }
 

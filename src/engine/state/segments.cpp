@@ -57,7 +57,21 @@ void Segments::read(int block, Segment segment, const ByteRange& range, void* to
 // knows of.
 constexpr size_t kPiece_elements = 64 * 1024;
 
+namespace {
+
+/** The values of elements from `offset` on that a rank has, and the first one's element. */
+template <class Value>
+int64_t keep_held(const StepShape& shape, int block, int64_t offset, std::span<Value>& values) {
+  const ElementRange held = shape.held(block, {offset, std::ssize(values)});
+  values = values.subspan(static_cast<size_t>(held.n > 0 ? held.begin - offset : 0),
+                          static_cast<size_t>(held.n));
+  return held.begin;
+}
+
+}  // namespace
+
 void Segments::set_param(int block, int64_t offset, std::span<const float> values) {
+  offset = keep_held(shape_, block, offset, values);
   for (size_t begin = 0; begin < values.size(); begin += kPiece_elements)
     set_piece(block, offset + static_cast<int64_t>(begin),
               values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));
@@ -89,6 +103,7 @@ void Segments::set_piece(int block, int64_t offset, std::span<const float> value
 }
 
 void Segments::get_param(int block, int64_t offset, std::span<float> values) const {
+  offset = keep_held(shape_, block, offset, values);
   for (size_t begin = 0; begin < values.size(); begin += kPiece_elements)
     get_piece(block, offset + static_cast<int64_t>(begin),
               values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));

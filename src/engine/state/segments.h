@@ -25,9 +25,11 @@ class Segments {
   Segments(const StepShape& shape, Device& device, RunMemory& memory, StateWindow* window)
       : shape_(shape), device_(device), memory_(memory), window_(window) {}
 
-  /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. */
+  /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. A rank
+   * takes of these what it has. */
   void set_param(int block, int64_t offset, std::span<const float> values);
-  /** fp32 values: those of the master copy, or where there is none of the weights. */
+  /** fp32 values: those of the master copy, or where there is none of the weights. Values that
+   * other ranks have stay as they are. */
   void get_param(int block, int64_t offset, std::span<float> values) const;
   /** The same by the parameter, whose storage may be another than compute. Values are counted in
    * the order of its rows; of another storage only whole rows are set. */

@@ -56,6 +56,7 @@ class FailingDevice final : public Device {
   DeviceMath& math() override { return device_->math(); }
   void poison(void* slot, int64_t n_bytes) override { device_->poison(slot, n_bytes); }
   void* compute_stream() override { return device_->compute_stream(); }
+  void* collective_stream() override { return device_->collective_stream(); }
 
  private:
   std::unique_ptr<Device> device_;

@@ -77,8 +77,8 @@ std::vector<ByteRange> ranges_of(const StepShape& shape,
                                  Segment segment,
                                  const TensorExtent& tensor) {
   if (!is_in_segment(shape, segment, tensor)) return {};
-  std::vector<ByteRange> ranges = {
-      element_bytes(shape, block, segment, tensor.offset, tensor.n_elements)};
+  const ElementRange there = shape.held(block, {tensor.offset, tensor.n_elements});
+  std::vector<ByteRange> ranges = {element_bytes(shape, block, segment, there.begin, there.n)};
   if (segment_dtype(shape, block, segment) == DType::u8)
     ranges.push_back(exponent_bytes(shape, block, tensor));
   return ranges;
@@ -88,7 +88,8 @@ std::vector<ByteRange> ranges_of(const StepShape& shape,
 
 float ToyWork::noise(const Action& action, uint64_t operation, int64_t index) const {
   uint64_t key = static_cast<uint64_t>(step_);
-  for (uint64_t part : {static_cast<uint64_t>(action.micro), static_cast<uint64_t>(action.block),
+  const int micro = micro_of_step(shape_.ranks, action.micro);
+  for (uint64_t part : {static_cast<uint64_t>(micro), static_cast<uint64_t>(action.block),
                         operation, static_cast<uint64_t>(index)})
     key = key * 1000003 + part;
   return hashed(key);
@@ -222,8 +223,9 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
       memory_(*device_, layout_, *pool_),
       work_(options_.shape, *device_) {
   make_store();
-  executor_ = std::make_unique<Executor>(options_.shape, *device_, *pool_, memory_,
-                                         options_.overlap, states_ ? &*states_ : nullptr);
+  executor_ =
+      std::make_unique<Executor>(options_.shape, *device_, *pool_, memory_, options_.overlap,
+                                 states_ ? &*states_ : nullptr, options_.link);
   if (options_.fault) ExecutorProbe::set_fault(*executor_, options_.fault);
   decide = [this](const StepSums& sums) {
     if (!options_.clips) {
@@ -306,8 +308,12 @@ void ToyRun::write_weights() {
       const auto put = [&](Segment s, DType type, const void* values, DType from) {
         std::vector<std::byte> bytes(w.size() * size_of(type));
         simd::convert(bytes.data(), type, values, from, t.n_elements);
-        write_bytes(b, s, element_bytes(options_.shape, b, s, t.offset, t.n_elements).offset,
-                    bytes);
+        const ElementRange held = options_.shape.held(b, {t.offset, t.n_elements});
+        const auto skipped = static_cast<size_t>(held.begin - t.offset) * size_of(type);
+        const ByteRange range = element_bytes(options_.shape, b, s, held.begin, held.n);
+        if (held.n > 0)
+          write_bytes(b, s, range.offset,
+                      std::span(bytes).subspan(skipped, static_cast<size_t>(range.n_bytes)));
       };
       const bool has_master =
           options_.shape.trains && is_in_segment(options_.shape, Segment::master, t);
@@ -326,10 +332,11 @@ void ToyRun::write_weights() {
 }
 
 void ToyRun::write_batches(int n_micro) {
-  for (int m = 0; m < n_micro; ++m) {
+  for (int m = 0; m < n_own(n_micro); ++m) {
     std::vector<float> values(2 * kN);
+    const int micro = micro_of_step(options_.shape.ranks, m);
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = hashed(static_cast<uint64_t>(step_ * 100 + m) << 32 | 0x80000000 | i);
+      values[i] = hashed(static_cast<uint64_t>(step_ * 100 + micro) << 32 | 0x80000000 | i);
     write(*device_, memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), DType::f32,
           values);
   }
@@ -387,7 +394,7 @@ void ToyRun::note(const StepOutcome& outcome) {
 
 /** A step's batches may be rewritten when it has returned. */
 void ToyRun::spoil_batches(int n_micro) {
-  for (int m = 0; m < n_micro; ++m) {
+  for (int m = 0; m < n_own(n_micro); ++m) {
     const Region& region = layout_.region(layout_.batches_on_host[static_cast<size_t>(m)]);
     std::memset(memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), 0xff,
                 static_cast<size_t>(region.n_bytes));
@@ -395,7 +402,7 @@ void ToyRun::spoil_batches(int n_micro) {
 }
 
 double ToyRun::evaluate() {
-  write_batches(1);
+  write_batches(options_.shape.ranks.world);
   work_.begin_step(1000 + step_);
   StepRun run = executor_->begin_evaluation();
   const double loss = take(run).value().loss;
@@ -412,17 +419,25 @@ ToyResult ToyRun::result() {
 
 std::vector<std::byte> ToyRun::states() const {
   std::vector<std::byte> states;
+  for (const std::vector<std::byte>& bytes : states_by_segment())
+    states.insert(states.end(), bytes.begin(), bytes.end());
+  return states;
+}
+
+std::vector<std::vector<std::byte>> ToyRun::states_by_segment() const {
+  std::vector<std::vector<std::byte>> states;
   if (states_) executor_->state_window()->forget();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[b].tensors)
-      for (Segment s : lasting_segments(options_.shape.optim)) {
-        if (layout_.segment(b, s) < 0) continue;  // frozen
+      for (Segment s : lasting_segments(options_.shape.optim))
         for (const ByteRange& range : ranges_of(options_.shape, b, s, t)) {
-          const size_t begin = states.size();
-          states.resize(begin + static_cast<size_t>(range.n_bytes));
-          read_bytes(b, s, range.offset, std::span(states).subspan(begin));
+          std::vector<std::byte>& bytes = states.emplace_back(static_cast<size_t>(range.n_bytes));
+          // A frozen block has no states, and a rank may have no part of a block.
+          if (layout_.segment(b, s) >= 0 && !bytes.empty())
+            read_bytes(b, s, range.offset, bytes);
+          else
+            bytes.clear();
         }
-      }
   return states;
 }
 

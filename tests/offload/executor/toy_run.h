@@ -61,6 +61,7 @@ struct ToyOptions {
   bool clips = true;        ///< false: blocks are updated as their gradients arrive
   bool enters = false;      ///< passes run in the thread that steps
   std::function<void(StepList&)> fault;
+  RankLink* link = nullptr;  ///< to the other ranks of the shape
 };
 
 /** Everything a run leaves: equal bits, equal runs. */
@@ -86,8 +87,10 @@ class ToyRun {
   double evaluate();
   /** Waits for updates under way. */
   ToyResult result();
-  /** As they are. */
+  /** As they are: this rank's part of each tensor's segments. */
   std::vector<std::byte> states() const;
+  /** The same, segment by segment of each tensor. */
+  std::vector<std::vector<std::byte>> states_by_segment() const;
   /** Square sums of each tensor's gradients as the last step left them, block by block. */
   std::vector<double> square_sums() const;
   /** Master and weights of each tensor, block by block. */
@@ -123,6 +126,10 @@ class ToyRun {
   std::vector<simd::UpdateStep> steps_of(float factor) const;
   void make_store();
   void write_weights();
+  /** Micro-batches of a step of n that this rank has. */
+  int n_own(int n_micro) const {
+    return n_rounds(n_micro - options_.shape.ranks.rank, options_.shape.ranks.world);
+  }
   void write_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   void read_bytes(int block, Segment segment, int64_t offset, std::span<std::byte> bytes) const;
   bool is_on_drive(int block, Segment segment) const {

@@ -62,6 +62,8 @@ struct ShapeOptions {
   int n_grad_windows = 2;
   int64_t state_piece_elements = 1024;
   int64_t large_tensor_elements = 0;  ///< in layer 0
+  int64_t embedding_elements = 700;   ///< of the first tensor there
+  Ranks ranks;
   bool trains = true;
   Frozen frozen = Frozen::nothing;
   simd::Optim optim = simd::Optim::adamw;
@@ -192,7 +194,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
     b.updates_late = o.some_update_late && index % 2 == 1;
     shape.blocks.push_back(std::move(b));
   };
-  block("embeddings", {700, 300});
+  block("embeddings", {o.embedding_elements, 300});
   for (int l = 0; l < o.n_layers; ++l)
     block("layer." + std::to_string(l),
           {l == 0 && o.large_tensor_elements ? o.large_tensor_elements : 5000, 64, 130});
@@ -201,7 +203,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.compute = o.compute;
   shape.optim = o.optim;
   shape.split_master = o.split_master;
-  shape.n_micro_max = o.n_micro_max;
+  shape.ranks = o.ranks;
+  shape.n_micro_max = n_rounds(o.n_micro_max, o.ranks.world);
   shape.order = o.order;
   shape.n_weight_slots = o.n_weight_slots;
   shape.n_grad_slots = o.n_grad_slots;

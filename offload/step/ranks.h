@@ -1,0 +1,50 @@
+#pragma once
+// The ranks of a run, and the part of a block that each of them updates. Every rank runs the passes
+// of its own micro-batches. A rank holds one part of each block's trained weights, of their master
+// and states, and of the sum of their gradients.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "simd/kernels.h"
+
+namespace ferry {
+
+struct Ranks {
+  int rank = 0;   ///< this process's
+  int world = 1;  ///< how many there are
+  bool operator==(const Ranks&) const = default;
+};
+
+/** Elements [begin, begin + n) of a block. */
+struct ElementRange {
+  int64_t begin = 0, n = 0;
+  int64_t end() const { return begin + n; }
+  bool operator==(const ElementRange&) const = default;
+};
+
+/** The elements that both ranges have; none: n is 0. */
+inline ElementRange common(const ElementRange& a, const ElementRange& b) {
+  const int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max<int64_t>(0, std::min(a.end(), b.end()) - begin)};
+}
+
+/** A rank's part of n elements. Parts are cut at chunks of the norm tree: the chunk sums of all
+ * parts, in the order of ranks, are those of the whole. All parts have the same size but the last
+ * ones, which may be smaller or empty. */
+inline ElementRange part_of(int64_t n_elements, int rank, int world) {
+  const int64_t n_each = (simd::norm_chunks(n_elements) + world - 1) / world * simd::kNormChunk;
+  const int64_t begin = std::min(n_elements, rank * n_each);
+  return {begin, std::min(n_elements, begin + n_each) - begin};
+}
+
+/** The micro-batch of a step that a rank has in a round: rounds go over the ranks in order. */
+inline int micro_of_step(const Ranks& ranks, int round) {
+  return round * ranks.world + ranks.rank;
+}
+/** Rounds that n micro-batches take. In the last one the last ranks may have none. */
+inline int n_rounds(int n_micro, int world) {
+  return (n_micro + world - 1) / world;
+}
+
+}  // namespace ferry

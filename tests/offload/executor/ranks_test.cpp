@@ -1,0 +1,161 @@
+// Several ranks have the bits of one: each holds a part of every block, runs its own micro-batches
+// and adds all gradients in the order of the step's micro-batches.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/offload/executor/thread_link.h"
+#include "tests/offload/executor/toy_run.h"
+
+namespace ferry::test {
+namespace {
+
+/** Sizes that are cut unevenly, with tied tensors that lie in several parts. */
+ShapeOptions sizes(const ToyKind& kind) {
+  return {.compute = kind.compute,
+          .n_micro_max = 4,
+          .large_tensor_elements = 5 * simd::kNormChunk + 300,
+          .embedding_elements = 2 * simd::kNormChunk + 700,
+          .optim = kind.optim,
+          .split_master = kind.split_master};
+}
+
+struct Left {
+  std::vector<std::vector<std::byte>> states;  ///< segment by segment of each tensor, whole
+  std::vector<double> losses, square_sums;
+  std::vector<double> evaluations;  ///< of the first rank
+  bool operator==(const Left&) const = default;
+};
+
+ToyOptions options_of(const ShapeOptions& o) {
+  return {.shape = make_shape(o), .n_micro = {4, 1, 3, 2, 4}, .evaluate_after = 1};
+}
+
+Left run_one(const ToyOptions& options) {
+  ToyRun run(options);
+  for (size_t s = 0; s < options.n_micro.size(); ++s) {
+    run.step(options.n_micro[s]);
+    if (static_cast<int>(s) == options.evaluate_after) run.evaluate();
+  }
+  const ToyResult result = run.result();
+  return {run.states_by_segment(), result.losses, result.square_sums, result.evaluations};
+}
+
+/** Takes the steps on ranks that are threads, and puts their parts together. */
+Left run_ranks(const ShapeOptions& o, int world, const std::function<void(ToyOptions&)>& change) {
+  ThreadRanks ranks(world);
+  std::vector<Left> left(static_cast<size_t>(world));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      ShapeOptions its = o;
+      its.ranks = {.rank = rank, .world = world};
+      ToyOptions options = options_of(its);
+      options.link = ranks.link(rank);
+      if (change) change(options);
+      left[static_cast<size_t>(rank)] = run_one(options);
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  Left whole = left.front();
+  const StepShape shape = make_shape(o);
+  for (size_t r = 1; r < left.size(); ++r) {
+    EXPECT_EQ(left[r].losses, whole.losses);
+    EXPECT_EQ(left[r].square_sums, whole.square_sums);
+    size_t i = 0;
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      for (const TensorExtent& t : shape.blocks[b].tensors)
+        for (Segment s : lasting_segments(shape.optim)) {
+          if (!is_in_segment(shape, s, t)) continue;
+          const bool has_exponents = segment_dtype(shape, b, s) == DType::u8;
+          for (int n = has_exponents ? 2 : 1; n > 0; --n, ++i) {
+            std::vector<std::byte>& all = whole.states[i];
+            const std::vector<std::byte>& part = left[r].states[i];
+            if (t.trainable)
+              all.insert(all.end(), part.begin(), part.end());
+            else
+              EXPECT_EQ(all, part);
+          }
+        }
+    EXPECT_EQ(i, whole.states.size());
+  }
+  return whole;
+}
+
+class RanksTest : public testing::TestWithParam<ToyKind> {
+ protected:
+  ShapeOptions sizes() const { return test::sizes(GetParam()); }
+};
+
+constexpr Placing kRankPlacings[] = {Placing::host, Placing::gpu, Placing::weights_on_gpu,
+                                     Placing::drive};
+
+TEST_P(RanksTest, HaveTheBitsOfOneInEveryPlaceAndOrder) {
+  const Left expected = run_one(options_of(sizes()));
+  ASSERT_EQ(expected.losses.size(), 5u);
+  for (int world : {2, 3, 4})
+    for (Placing placing : kRankPlacings)
+      for (AccumulationOrder order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+        ShapeOptions o = sizes();
+        o.placing = placing;
+        o.order = order;
+        EXPECT_EQ(run_ranks(o, world, {}), expected)
+            << world << " ranks, placing " << static_cast<int>(placing) << ", order "
+            << static_cast<int>(order);
+      }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneInWhateverOrderQueuesRun) {
+  const Left expected = run_one(options_of(sizes()));
+  int seed = 0;
+  for (int world : {2, 3})
+    for (Placing placing : kRankPlacings)
+      for (SimulatedMode mode : {SimulatedMode::adversarial, SimulatedMode::threads}) {
+        ShapeOptions o = sizes();
+        o.placing = placing;
+        o.order = ++seed % 2 ? AccumulationOrder::horizontal : AccumulationOrder::vertical;
+        o.mixed_activations = true;
+        o.layer_inputs_on_host = seed % 3 == 0;
+        const auto change = [&](ToyOptions& options) {
+          const auto rank = static_cast<uint64_t>(options.shape.ranks.rank);
+          options.device.mode = mode;
+          options.device.seed = static_cast<uint64_t>(seed) * 10 + rank;
+        };
+        EXPECT_EQ(run_ranks(o, world, change), expected) << world << " ranks, seed " << seed;
+      }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneWhateverIsFrozen) {
+  for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
+                        Frozen::second_tensors}) {
+    ShapeOptions o = sizes();
+    o.frozen = frozen;
+    const Left expected = run_one(options_of(o));
+    for (Placing placing : kRankPlacings) {
+      o.placing = placing;
+      EXPECT_EQ(run_ranks(o, 3, {}), expected)
+          << "frozen " << static_cast<int>(frozen) << ", placing " << static_cast<int>(placing);
+    }
+  }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneWithoutClipping) {
+  const auto without = [](ToyOptions& options) { options.clips = false; };
+  ToyOptions options = options_of(sizes());
+  without(options);
+  const Left expected = run_one(options);
+  for (Placing placing : kRankPlacings) {
+    ShapeOptions o = sizes();
+    o.placing = placing;
+    EXPECT_EQ(run_ranks(o, 2, without), expected) << "placing " << static_cast<int>(placing);
+  }
+}
+
+std::string name_of_kind(const testing::TestParamInfo<ToyKind>& kind) {
+  return text_of(kind.param);
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, RanksTest, testing::ValuesIn(kToyKinds), name_of_kind);
+
+}  // namespace
+}  // namespace ferry::test
