@@ -21,8 +21,18 @@ struct StatePiece {
   std::span<std::byte> to;
 };
 
+/** One block's states, wherever they are. */
+class StateSource {
+ public:
+  virtual ~StateSource() = default;
+  virtual int block() const = 0;
+  /** Copies all pieces, and calls `look` with each one's index, in any thread. */
+  virtual void read(std::span<const StatePiece> pieces,
+                    const std::function<void(size_t piece)>& look) = 0;
+};
+
 /** Reads one block's segments on the save queue. */
-class BlockStates {
+class BlockStates final : public StateSource {
  public:
   /** Counts in n_read_bytes what read() has done. */
   BlockStates(const StepShape& shape,
@@ -39,11 +49,12 @@ class BlockStates {
         window_(window),
         block_(block),
         n_read_bytes_(n_read_bytes) {}
-  int block() const { return block_; }
+  int block() const override { return block_; }
   /** Copies all pieces, from the GPU itself or on the workers, who then call `look` with each
    * piece's index. Pieces of some hundred KiB keep all workers busy and are still in their caches.
    */
-  void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
+  void read(std::span<const StatePiece> pieces,
+            const std::function<void(size_t piece)>& look) override;
 
  private:
   /** The piece's bytes that lie in this place, and where in it they are wanted. A split master has

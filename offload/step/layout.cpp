@@ -562,6 +562,38 @@ int64_t segment_bytes(const StepShape& shape, int block, Segment segment) {
          (storage_of(shape, block, segment).has_exponents ? simd::state_blocks(n_elements) : 0);
 }
 
+void for_rank_parts(const StepShape& shape,
+                    int block,
+                    Segment segment,
+                    const ByteRange& range,
+                    const std::function<void(const RankPart&)>& each) {
+  const int64_t width = storage_of(shape, block, segment).width_bytes;
+  const int64_t n_trained = shape.blocks[block].n_trained_elements;
+  // A stretch of units that one rank has, which begins there at `offset` bytes.
+  const auto part_in = [&](int rank, int64_t begin, int64_t n, int64_t offset, bool is_of_all) {
+    const int64_t from = std::max(begin, range.offset),
+                  to = std::min(begin + n, range.offset + range.n_bytes);
+    if (from < to)
+      each({.rank = rank,
+            .offset = offset + from - begin,
+            .done = from - range.offset,
+            .n_bytes = to - from,
+            .is_of_all = is_of_all});
+  };
+  for (int rank = 0; rank < shape.ranks.world; ++rank) {
+    const ElementRange part = shape.part(block, rank);
+    part_in(rank, part.begin * width, part.n * width, 0, false);
+    // Behind what is trained: exponents of states, or frozen weights.
+    const int64_t behind = n_trained * width, own = part.n * width;
+    if (storage_of(shape, block, segment).has_exponents) {
+      const int64_t first = part.begin / simd::kStateBlock;
+      part_in(rank, behind + first, simd::state_blocks(part.n), own, false);
+    } else {
+      part_in(rank, behind, (shape.blocks[block].n_elements - n_trained) * width, own, true);
+    }
+  }
+}
+
 int64_t exponents_offset(const StepShape& shape, int block) {
   return shape.own_part(block).n;  // a code takes a byte
 }

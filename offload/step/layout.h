@@ -5,6 +5,7 @@
 // it once a run has started.
 
 #include <array>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -134,6 +135,22 @@ bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& 
 /** The bytes of elements [begin, begin + n) of the block, which the segment has. */
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
+/** A rank's part of a range of a segment's bytes. */
+struct RankPart {
+  int rank = 0;
+  int64_t offset = 0;  ///< in the rank's segment
+  int64_t done = 0;    ///< bytes of the range before it
+  int64_t n_bytes = 0;
+  bool is_of_all = false;  ///< every rank has these bytes
+};
+/** Calls `each` with the parts of a range of bytes, which are counted as one rank has the segment.
+ * What is frozen is a part of every rank. */
+void for_rank_parts(const StepShape& shape,
+                    int block,
+                    Segment segment,
+                    const ByteRange& range,
+                    const std::function<void(const RankPart&)>& each);
+
 /** The bytes of n elements there. */
 int64_t bytes_of_elements(const StepShape& shape, int block, Segment segment, int64_t n);
 /** The bytes of the exponents of a tensor's 8-bit states in a segment of these, as far as the

@@ -82,7 +82,7 @@ void ThreadComm::transfer(std::span<const SentBytes> sends,
     hub_->message(rank(), to) = {sends[to], Hub::State::offered};
   hub_->changed.notify_all();
   for (bool in_time = true;;) {
-    std::erase_if(receiving, [&](int from) {
+    const size_t n_copied = std::erase_if(receiving, [&](int from) {
       if (hub_->message(from, rank()).state != Hub::State::offered) return false;
       copy(receives[from], from, lock);
       return true;
@@ -90,6 +90,8 @@ void ThreadComm::transfer(std::span<const SentBytes> sends,
     std::erase_if(sending,
                   [&](int to) { return hub_->message(rank(), to).state == Hub::State::empty; });
     if (sending.empty() && receiving.empty()) return;
+    // The hub was unlocked meanwhile: others may have offered what this rank has looked for before.
+    if (n_copied > 0) continue;
     if (std::optional<Failure> failure = failure_of(receiving, sending); failure || !in_time) {
       take_back(sending, lock);
       if (failure) throw *std::move(failure);

@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/ranks/rank_commands.h"
 
 namespace ferry {
 namespace {
@@ -27,6 +28,7 @@ Session::Session(const ModelTable& model,
                  const BatchShape& largest,
                  const SessionOptions& options)
     : shape_(shape),
+      whole_shape_(shape),
       pool_(make_tbb_pool(options.n_workers)),
       device_(make_device(options, *pool_)),
       memory_(std::make_unique<RunMemory>(*device_, layout, *pool_)),
@@ -54,10 +56,13 @@ Session::Session(const ModelTable& model,
       drive_(shape, *memory_, options.drive),
       executor_(std::make_unique<Executor>(
           shape, *device_, *pool_, *memory_, options.overlap, drive_.store(), options.link)),
-      segments_(shape, *device_, *memory_, executor_->state_window()),
+      segments_(shape, *device_, *memory_, executor_->state_window(), options.leader),
       optimizer_(options.optimizer, model.groups),
       link_(options.link),
-      describe_(options.describe) {}
+      leader_(options.leader),
+      describe_(options.describe) {
+  whole_shape_.ranks = {};
+}
 
 Session::~Session() = default;
 
@@ -114,8 +119,20 @@ std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_
   return finish(run);
 }
 
+std::vector<HostBatch> Session::own_batches(std::span<const HostBatch> micro_batches) const {
+  std::vector<HostBatch> own;
+  for (size_t m = 0; m < micro_batches.size(); m += static_cast<size_t>(shape_.ranks.world))
+    own.push_back(micro_batches[m]);
+  return own;
+}
+
 StepRun Session::begin(std::span<const HostBatch> micro_batches, std::function<bool()> drops) {
-  load(micro_batches, /*commits=*/true);
+  if (leader_) {
+    leader_->step(micro_batches);
+    load(own_batches(micro_batches), /*commits=*/true);
+  } else {
+    load(micro_batches, /*commits=*/true);
+  }
   loss_scale_ = optimizer_.loss_scale();
   UpdateRule rule = {.decide = {}, .steps_ahead = optimizer_.steps_ahead()};
   if (rule.steps_ahead.empty())
@@ -148,7 +165,12 @@ StepReport Session::report_of(const StepOutcome& outcome) const {
 }
 
 void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
-  load(micro_batches, /*commits=*/false);
+  if (leader_) {
+    leader_->rehearse(micro_batches, settles);
+    load(own_batches(micro_batches), /*commits=*/false);
+  } else {
+    load(micro_batches, /*commits=*/false);
+  }
   // An update that changes nothing: every byte of a step moves and is touched, and its time is
   // real.
   const std::vector<simd::UpdateStep> steps =
@@ -163,6 +185,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
 }
 
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
+  if (leader_) leader_->evaluate(batch);
   put_on_drive();
   runner_->load(0, batch);
   runner_->begin_step(n_steps_, /*training=*/false, 1.0f,
@@ -177,11 +200,38 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
 bool Session::leave_gpu() {
   executor_->settle_gpu();
   runner_->drop_graphs();
+  if (leader_ && !leader_->leave_gpu()) return false;
   return memory_->leave_gpu(*device_);
 }
 
 void Session::return_to_gpu() {
+  if (leader_) leader_->return_to_gpu();
   memory_->return_to_gpu(*device_);
+}
+
+void Session::change_optimizer(std::string_view key, double value) {
+  if (leader_) leader_->change_optimizer(key, value);
+  optimizer_.change(key, value);
+}
+
+void Session::restore(const SessionState& state) {
+  if (leader_) leader_->restore(state);
+  n_steps_ = state.n_steps;
+  optimizer_.restore(state.optimizer);
+}
+
+void Session::save(std::function<void(StateSource&)> write,
+                   std::function<void()> end,
+                   std::function<void()> pin) {
+  if (!leader_) return executor_->save(std::move(write), std::move(end), std::move(pin));
+  leader_->save();
+  executor_->save(
+      [this, write = std::move(write)](BlockStates& own) {
+        GatheredStates states(shape_, own, *leader_);
+        write(states);
+        leader_->end_block();
+      },
+      std::move(end), std::move(pin));
 }
 
 void Session::put_on_drive() {

@@ -5,7 +5,9 @@
 //
 // Where there are several ranks, each has a session, and all make the same calls in the same order.
 // A rank gives the micro-batches of a step that are its own: of a step's first `world` ones the one
-// of its number, and so on. The last round may leave the last ranks without one.
+// of its number, and so on. The last round may leave the last ranks without one. Where a rank leads
+// (src/engine/ranks), its session is used as if it were alone: it has all micro-batches, and the
+// other ranks follow.
 //
 //   Session session(model, plan, options);
 //   load_weights(model, checkpoint, seed, session.segments());
@@ -67,6 +69,8 @@ struct SessionOptions {
   DriveOptions drive;  ///< of states on a drive
   /** Leads to the other ranks, where the shape has some; outlives the session. */
   RankLink* link = nullptr;
+  /** Of the rank that leads, where one does; outlives the session. */
+  RankLeader* leader = nullptr;
   /** The text that a generation of these carries: a trainer resumes with it. Of a step that makes
    * it `report` tells, else it is null. */
   std::function<std::string(const SessionState&, const StepReport* report)> describe;
@@ -133,17 +137,22 @@ class Session {
   SessionState state() const { return {.n_steps = n_steps_, .optimizer = optimizer_.state()}; }
   /** Changes an option from the next step on: learning_rate (the schedule's peak), weight_decay or
    * max_grad_norm. */
-  void change_optimizer(std::string_view key, double value) { optimizer_.change(key, value); }
+  void change_optimizer(std::string_view key, double value);
   /** The next step is the one after state.n_steps; the caller fills the segments. */
-  void restore(const SessionState& state) {
-    n_steps_ = state.n_steps;
-    optimizer_.restore(state.optimizer);
-  }
+  void restore(const SessionState& state);
+  /** Executor::save(), with the states of all ranks. */
+  void save(std::function<void(StateSource&)> write,
+            std::function<void()> end,
+            std::function<void()> pin = {});
+  /** The step as one rank takes it: files of states count bytes so. */
+  const StepShape& whole_shape() const { return whole_shape_; }
 
  private:
   void load(std::span<const HostBatch> micro_batches, bool commits);
   /** The items of a step's micro-batches on all ranks, added in the order of the micro-batches. */
   StepItems items_of_step(std::span<const HostBatch> micro_batches);
+  /** Those of a step's micro-batches that are this rank's. */
+  std::vector<HostBatch> own_batches(std::span<const HostBatch> micro_batches) const;
   void put_on_drive();
   StepReport report_of(const StepOutcome& outcome) const;
   std::string describe(const SessionState& state, const StepReport* report) const {
@@ -151,6 +160,7 @@ class Session {
   }
 
   const StepShape& shape_;
+  StepShape whole_shape_;
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<RunMemory> memory_;
@@ -161,6 +171,7 @@ class Session {
   Segments segments_;
   Optimizer optimizer_;
   RankLink* link_;
+  RankLeader* leader_;
   int n_micro_ = 0;  ///< of the step in progress, on all ranks
   std::function<std::string(const SessionState&, const StepReport*)> describe_;
   bool is_uncommitted_ = false;  ///< the drive has what no generation has

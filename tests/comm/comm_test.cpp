@@ -153,6 +153,24 @@ TEST(ThreadComm, NoMessageIsLeftBehind) {
   });
 }
 
+/** A message may be offered while a rank copies another one. */
+TEST(ThreadComm, NoMessageIsOverseen) {
+  constexpr int kRounds = 5000;
+  run_ranks(3, kLong, [&](auto comm) {
+    std::vector<std::vector<std::byte>> out(3, std::vector<std::byte>(2000)), in = out;
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<Comm::SentBytes> sends(3);
+      std::vector<Comm::ReceivedBytes> receives(3);
+      for (size_t peer = 0; peer < 3; ++peer) {
+        if (peer == static_cast<size_t>(comm->rank())) continue;
+        sends[peer] = out[peer];
+        receives[peer] = in[peer];
+      }
+      comm->exchange(sends, receives);
+    }
+  });
+}
+
 TEST(CommNames, RanksAndTimes) {
   EXPECT_EQ(name_ranks({4}), "rank 4");
   EXPECT_EQ(name_ranks({0, 2}), "ranks 0 and 2");

@@ -3,7 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "src/engine/state/state_files.h"
+#include "src/files/write/write_behind.h"
 #include "tests/engine/toy_runs.h"
+#include "tests/files/test_files.h"
 
 namespace ferry::test {
 namespace {
@@ -22,9 +31,12 @@ void expect_bits_of_one(const ToyModel& model) {
   const ToyResult expected = run_toy(model, {}, kRankSteps);
   for (int world : {2, 3, 4})
     for (Place place : {Place::host, Place::device}) {
-      const ToyPlacement placement = with_ranks(world, place);
+      ToyPlacement placement = with_ranks(world, place);
       EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
           << model.name << ", " << placement.name;
+      placement.leads = true;
+      EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
+          << model.name << ", " << placement.name << ", one leads";
     }
 }
 
@@ -54,6 +66,68 @@ TEST(RanksTrain, AsOneDoesASplitMasterBf16) {
 }
 TEST(RanksTrain, AsOneDoesWordsInPiecesBf16) {
   expect_bits_of_one(many_words(DecoderFamily::gpt2, DType::bf16, /*is_cut=*/true));
+}
+
+/** What is left of a run to go on with. */
+struct Left {
+  SessionState state;
+  std::map<std::string, TensorChecksums> checksums;
+};
+
+void save_in(const std::filesystem::path& directory,
+             Session& session,
+             const ModelTable& table,
+             Left& left) {
+  std::filesystem::create_directories(directory / "state");
+  constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
+  const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
+      static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
+  WriteBehind behind({buffer.get(), kBuffer_bytes});
+  StateWriter writer(table, session.whole_shape(), session.frozen_weights(), directory, INT64_MAX,
+                     behind);
+  session.save([&](StateSource& block) { writer.write(block); }, [] {});
+  session.executor().await_saving();
+  left = {session.state(), writer.finish()};
+}
+
+/** Ranks write the files of one, and any number of ranks goes on from them. */
+void expect_to_go_on(const ToyModel& model) {
+  const ToyResult expected = run_toy(model, {}, kRankSteps);
+  TempDir dir;
+  constexpr int kSaved_steps = kRankSteps / 2;
+  std::map<int, Left> left;
+  const auto directory_of = [&](int world) { return dir.path() / std::to_string(world); };
+  for (int world : {1, 3}) {
+    ToyPlacement placement = with_ranks(world, Place::host);
+    placement.leads = true;
+    placement.at_end = [&](Session& session, const ModelTable& table) {
+      save_in(directory_of(world), session, table, left[world]);
+    };
+    run_toy(model, placement, kSaved_steps);
+  }
+  EXPECT_EQ(left[1].checksums, left[3].checksums);
+  for (int world : {1, 2, 4}) {
+    ToyPlacement placement = with_ranks(world, Place::device);
+    placement.leads = true;
+    placement.first_step = kSaved_steps;
+    placement.at_start = [&](Session& session, const ModelTable& table) {
+      load_states(table, session.whole_shape(), directory_of(3), left[3].checksums,
+                  saved_segments(model.optim), session.segments());
+      session.restore(left[3].state);
+    };
+    const ToyResult result = run_toy(model, placement, kRankSteps);
+    EXPECT_EQ(result.segments, expected.segments) << model.name << ", " << world << " ranks";
+  }
+}
+
+TEST(RanksTrain, AndOthersGoOnFromTheirCheckpoint) {
+  expect_to_go_on(small_decoder(DecoderFamily::gpt2, DType::f32));
+  ToyModel split = small_decoder(DecoderFamily::llama, DType::bf16);
+  split.split_master = true;
+  expect_to_go_on(split);
+  ToyModel in_8_bits = small_bert(DType::bf16, LossKind::masked_lm);
+  in_8_bits.optim = simd::Optim::adamw_8bit;
+  expect_to_go_on(in_8_bits);
 }
 
 /** Ranks on a GPU each, which talk through NCCL. */

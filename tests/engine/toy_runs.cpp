@@ -21,7 +21,9 @@
 #include "simd/kernels.h"
 #include "src/base/error.h"
 #include "src/comm/nccl/nccl_link.h"
+#include "src/comm/thread_comm.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/ranks/rank_commands.h"
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
 #include "src/plan/plan.h"
@@ -205,12 +207,18 @@ StepReport enter_step(Session& session, std::span<const HostBatch> batches) {
 
 namespace {
 
+/** A rank's way to the others. */
+struct ToyLinks {
+  RankLink* link = nullptr;
+  RankGroups* groups = nullptr;  ///< where one leads
+};
+
 /** A run, or what one of its ranks does. */
 ToyResult run_rank(const ToyModel& model,
                    const ToyPlacement& placement,
                    int n_steps,
                    const Ranks& ranks,
-                   RankLink* link) {
+                   const ToyLinks& links) {
   set_up_torch({.deterministic = true, .intra_op_threads = 2});
   BatchShape largest{.tokens = round_up(model.micro_batch_size * model.max_length, 16),
                      .n_seqs_max = model.micro_batch_size + 1,
@@ -255,7 +263,9 @@ ToyResult run_rank(const ToyModel& model,
                      return *disk;
                    },
                    .run = "toy"};
-  options.link = link;
+  options.link = links.link;
+  std::optional<RankLeader> leader;
+  if (links.groups && ranks.rank == 0) options.leader = &leader.emplace(shape, *links.groups);
   options.device = placement.device;
   options.device_index = placement.device == DeviceKind::cuda ? ranks.rank : 0;
   options.simulated = {.mode = placement.mode,
@@ -279,6 +289,10 @@ ToyResult run_rank(const ToyModel& model,
   options.optimizer.loss_scaling = model.loss_scaling;
   options.optimizer.initial_loss_scale = 1048576.0f;  // overflows in the first steps
   Session session(table, shape, layout, largest, options);
+  if (links.groups && !leader) {
+    follow(session, *links.groups);
+    return {};
+  }
   if (model.checkpoint.empty())
     initialise_weights(table, 11, session.segments());
   else
@@ -291,13 +305,14 @@ ToyResult run_rank(const ToyModel& model,
   if (placement.fault) ExecutorProbe::set_fault(session.executor(), placement.fault);
 
   ToyResult result;
-  for (int step = 0; step < n_steps; ++step) {
+  if (placement.at_start) placement.at_start(session, table);
+  for (int step = placement.first_step; step < n_steps; ++step) {
     if (placement.before_step) placement.before_step(step);
     std::vector<ToyBatch> batches;
     std::vector<HostBatch> views;
     // The last step of an epoch may have fewer micro-batches.
     const int n_micro = step == 5 && model.n_micro > 1 ? model.n_micro - 1 : model.n_micro;
-    for (int m = ranks.rank; m < n_micro; m += ranks.world)
+    for (int m = ranks.rank; m < n_micro; m += leader ? 1 : ranks.world)
       batches.push_back(make_batch(model, static_cast<uint64_t>(step * 100 + m)));
     for (ToyBatch& batch : batches)
       views.push_back(batch.view);
@@ -322,6 +337,28 @@ ToyResult run_rank(const ToyModel& model,
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (Segment s : lasting_segments(model.optim))
       result.segments.push_back(session.segments().bytes_of(b, s));
+  if (placement.at_end) placement.at_end(session, table);
+  return result;
+}
+
+/** Ranks of which the first leads. */
+ToyResult run_led(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
+  const auto comms = make_thread_comms(placement.world, std::chrono::minutes(2));
+  ToyResult result;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < placement.world; ++rank)
+    threads.emplace_back([&, rank] {
+      RankGroups groups = make_rank_groups(*comms[static_cast<size_t>(rank)]);
+      auto link = make_comm_link(*groups.exchanges, *groups.decisions);
+      const Ranks its = {.rank = rank, .world = placement.world};
+      std::unique_ptr<RankLink> nccl;
+      if (placement.device == DeviceKind::cuda) nccl = make_nccl_link(its, *link, {.device = rank});
+      ToyResult of_rank =
+          run_rank(model, placement, n_steps, its, {nccl ? nccl.get() : link.get(), &groups});
+      if (rank == 0) result = std::move(of_rank);
+    });
+  for (std::thread& thread : threads)
+    thread.join();
   return result;
 }
 
@@ -340,7 +377,8 @@ std::vector<std::byte> whole_segment(const std::vector<const std::vector<std::by
 }  // namespace
 
 ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
-  if (placement.world == 1) return run_rank(model, placement, n_steps, {}, nullptr);
+  if (placement.world == 1) return run_rank(model, placement, n_steps, {}, {});
+  if (placement.leads) return run_led(model, placement, n_steps);
   ThreadRanks ranks(placement.world);
   std::vector<ToyResult> results(static_cast<size_t>(placement.world));
   std::vector<std::thread> threads;
@@ -353,7 +391,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
         nccl = make_nccl_link(its, *link, {.device = rank});
         link = nccl.get();
       }
-      results[static_cast<size_t>(rank)] = run_rank(model, placement, n_steps, its, link);
+      results[static_cast<size_t>(rank)] = run_rank(model, placement, n_steps, its, {link});
     });
   for (std::thread& thread : threads)
     thread.join();

@@ -7,11 +7,39 @@
 
 #include "simd/kernels.h"
 #include "src/base/error.h"
+#include "src/engine/ranks/rank_commands.h"
 #include "src/engine/state/stored_rows.h"
 
 namespace ferry {
 
+ByteRange Segments::bytes_of_elements(int block, Segment segment, int64_t begin, int64_t n) const {
+  return {ferry::bytes_of_elements(shape_, block, segment, begin),
+          ferry::bytes_of_elements(shape_, block, segment, n)};
+}
+
 void Segments::write(int block, Segment segment, const ByteRange& range, const void* from) {
+  if (!shape_.has_peers()) return write_own(block, segment, range, from);
+  for_rank_parts(shape_, block, segment, range, [&](const RankPart& part) {
+    const std::byte* const its = static_cast<const std::byte*>(from) + part.done;
+    if (part.rank == shape_.ranks.rank)
+      write_own(block, segment, {part.offset, part.n_bytes}, its);
+    else if (leader_)
+      leader_->write(part, block, segment, its);
+  });
+}
+
+void Segments::read(int block, Segment segment, const ByteRange& range, void* to) const {
+  if (!shape_.has_peers()) return read_own(block, segment, range, to);
+  for_rank_parts(shape_, block, segment, range, [&](const RankPart& part) {
+    std::byte* const its = static_cast<std::byte*>(to) + part.done;
+    if (part.rank == shape_.ranks.rank)
+      read_own(block, segment, {part.offset, part.n_bytes}, its);
+    else if (leader_ && !part.is_of_all)
+      leader_->read(part, block, segment, its);
+  });
+}
+
+void Segments::write_own(int block, Segment segment, const ByteRange& range, const void* from) {
   memory_.note_new_weights();
   // Weights of such blocks, too: a generation has what is trained of them.
   has_changed_ = has_changed_ || n_drive_pieces(shape_, block) > 0;
@@ -37,7 +65,7 @@ void Segments::restore_weights() {
   window_->restore_weights();
 }
 
-void Segments::read(int block, Segment segment, const ByteRange& range, void* to) const {
+void Segments::read_own(int block, Segment segment, const ByteRange& range, void* to) const {
   const std::byte* const begin = memory_.segment(block, segment);  // null on a drive
   switch (memory_.place_of(block, segment)) {
     case Place::host:
@@ -57,21 +85,7 @@ void Segments::read(int block, Segment segment, const ByteRange& range, void* to
 // knows of.
 constexpr size_t kPiece_elements = 64 * 1024;
 
-namespace {
-
-/** The values of elements from `offset` on that a rank has, and the first one's element. */
-template <class Value>
-int64_t keep_held(const StepShape& shape, int block, int64_t offset, std::span<Value>& values) {
-  const ElementRange held = shape.held(block, {offset, std::ssize(values)});
-  values = values.subspan(static_cast<size_t>(held.n > 0 ? held.begin - offset : 0),
-                          static_cast<size_t>(held.n));
-  return held.begin;
-}
-
-}  // namespace
-
 void Segments::set_param(int block, int64_t offset, std::span<const float> values) {
-  offset = keep_held(shape_, block, offset, values);
   for (size_t begin = 0; begin < values.size(); begin += kPiece_elements)
     set_piece(block, offset + static_cast<int64_t>(begin),
               values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));
@@ -85,7 +99,7 @@ bool Segments::has_master(int block, int64_t offset) const {
 void Segments::set_piece(int block, int64_t offset, std::span<const float> values) {
   const auto n = static_cast<int64_t>(values.size());
   const auto put = [&](Segment segment, const void* from) {
-    write(block, segment, element_bytes(shape_, block, segment, offset, n), from);
+    write(block, segment, bytes_of_elements(block, segment, offset, n), from);
   };
   const bool is_trained = has_master(block, offset);
   if (is_trained && shape_.split_master) {
@@ -103,7 +117,6 @@ void Segments::set_piece(int block, int64_t offset, std::span<const float> value
 }
 
 void Segments::get_param(int block, int64_t offset, std::span<float> values) const {
-  offset = keep_held(shape_, block, offset, values);
   for (size_t begin = 0; begin < values.size(); begin += kPiece_elements)
     get_piece(block, offset + static_cast<int64_t>(begin),
               values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));
@@ -112,7 +125,7 @@ void Segments::get_param(int block, int64_t offset, std::span<float> values) con
 void Segments::get_piece(int block, int64_t offset, std::span<float> values) const {
   const auto n = static_cast<int64_t>(values.size());
   const auto get = [&](Segment segment, void* to) {
-    read(block, segment, element_bytes(shape_, block, segment, offset, n), to);
+    read(block, segment, bytes_of_elements(block, segment, offset, n), to);
   };
   const bool is_trained = has_master(block, offset);
   if (is_trained && shape_.split_master) {
@@ -134,7 +147,7 @@ void Segments::set_values(int block,
                           std::span<const float> values) {
   if (param.storage == Storage::compute)
     return set_param(block, param.offset + first_value, values);
-  const ByteRange begin = element_bytes(shape_, block, Segment::weights, param.offset, 0);
+  const ByteRange begin = bytes_of_elements(block, Segment::weights, param.offset, 0);
   write_rows(param.stored(shape_.compute), first_value / param.row_values(), values,
              [&](int64_t offset, std::span<const std::byte> from) {
                set_bytes(block, Segment::weights, begin.offset + offset, from);
@@ -147,7 +160,7 @@ void Segments::get_values(int block,
                           std::span<float> values) const {
   if (param.storage == Storage::compute)
     return get_param(block, param.offset + first_value, values);
-  const ByteRange begin = element_bytes(shape_, block, Segment::weights, param.offset, 0);
+  const ByteRange begin = bytes_of_elements(block, Segment::weights, param.offset, 0);
   read_rows(param.stored(shape_.compute), first_value, values,
             [&](int64_t offset, std::span<std::byte> to) {
               read(block, Segment::weights, {begin.offset + offset, std::ssize(to)}, to.data());
@@ -181,13 +194,17 @@ void Segments::set_bytes(int block,
   write(block, segment, {offset, std::ssize(bytes)}, bytes.data());
 }
 
-int64_t Segments::bytes_of_segment(int block, Segment segment) const {
-  return memory_.layout().segment(block, segment) < 0 ? 0 : segment_bytes(shape_, block, segment);
-}
-
 std::vector<std::byte> Segments::bytes_of(int block, Segment segment) const {
-  std::vector<std::byte> bytes(static_cast<size_t>(bytes_of_segment(block, segment)));
-  if (!bytes.empty()) read(block, segment, {0, std::ssize(bytes)}, bytes.data());
+  if (memory_.layout().segment(block, segment) < 0) return {};
+  StepShape of = shape_;
+  if (leader_) of.ranks = {};
+  std::vector<std::byte> bytes(static_cast<size_t>(segment_bytes(of, block, segment)));
+  const ByteRange all = {0, std::ssize(bytes)};
+  if (bytes.empty()) return bytes;
+  if (leader_)
+    read(block, segment, all, bytes.data());
+  else
+    read_own(block, segment, all, bytes.data());
   return bytes;
 }
 

@@ -13,6 +13,8 @@
 
 namespace ferry {
 
+class RankLeader;
+
 /** A training run has no fp32 values of the parameter: its weights are frozen and lie in another
  * type. */
 inline bool lacks_master(const StepShape& shape, const ParamSpec& param) {
@@ -21,15 +23,18 @@ inline bool lacks_master(const StepShape& shape, const ParamSpec& param) {
 
 class Segments {
  public:
-  /** `window` shows what lives on a drive; null: nothing does. */
-  Segments(const StepShape& shape, Device& device, RunMemory& memory, StateWindow* window)
-      : shape_(shape), device_(device), memory_(memory), window_(window) {}
+  /** `window` shows what lives on a drive; null: nothing does. `leader` leads to the parts of other
+   * ranks, which are left out without one. */
+  Segments(const StepShape& shape,
+           Device& device,
+           RunMemory& memory,
+           StateWindow* window,
+           RankLeader* leader = nullptr)
+      : shape_(shape), device_(device), memory_(memory), window_(window), leader_(leader) {}
 
-  /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. A rank
-   * takes of these what it has. */
+  /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. */
   void set_param(int block, int64_t offset, std::span<const float> values);
-  /** fp32 values: those of the master copy, or where there is none of the weights. Values that
-   * other ranks have stay as they are. */
+  /** fp32 values: those of the master copy, or where there is none of the weights. */
   void get_param(int block, int64_t offset, std::span<float> values) const;
   /** The same by the parameter, whose storage may be another than compute. Values are counted in
    * the order of its rows; of another storage only whole rows are set. */
@@ -48,7 +53,15 @@ class Segments {
   }
   /** Sets some of a segment's bytes, as a checkpoint holds them. */
   void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
-  /** All bytes of a segment; empty if the run has none of it. */
+  /** Some of the bytes of this rank's part. */
+  void set_own(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes) {
+    write_own(block, segment, {offset, std::ssize(bytes)}, bytes.data());
+  }
+  void get_own(int block, Segment segment, int64_t offset, std::span<std::byte> bytes) const {
+    read_own(block, segment, {offset, std::ssize(bytes)}, bytes.data());
+  }
+  /** All bytes of a segment; empty if the run has none of it. Without a leader those of this rank's
+   * part. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
   /** Fills the weights of blocks with states on a drive from the generation with which the store
    * begins. */
@@ -63,14 +76,18 @@ class Segments {
   bool has_master(int block, int64_t offset) const;
   void set_piece(int block, int64_t offset, std::span<const float> values);
   void get_piece(int block, int64_t offset, std::span<float> values) const;
+  /** Bytes of elements, counted as one rank has the segment. */
+  ByteRange bytes_of_elements(int block, Segment segment, int64_t begin, int64_t n) const;
   void write(int block, Segment segment, const ByteRange& range, const void* from);
   void read(int block, Segment segment, const ByteRange& range, void* to) const;
-  int64_t bytes_of_segment(int block, Segment segment) const;
+  void write_own(int block, Segment segment, const ByteRange& range, const void* from);
+  void read_own(int block, Segment segment, const ByteRange& range, void* to) const;
 
   const StepShape& shape_;
   Device& device_;
   RunMemory& memory_;
   StateWindow* window_;
+  RankLeader* leader_;
   bool has_changed_ = false;
   FrozenWeights frozen_;
 };

@@ -56,7 +56,7 @@ std::string StateWriter::stem_of(size_t segment) const {
   return state_stem(segments_[segment], shape_.optim, holds_);
 }
 
-void StateWriter::write(BlockStates& block) {
+void StateWriter::write(StateSource& block) {
   for (size_t s = 0; s < segments_.size(); ++s) {
     if (!writers_[s]) continue;
     write(block, s);
@@ -65,7 +65,7 @@ void StateWriter::write(BlockStates& block) {
   }
 }
 
-void StateWriter::write(BlockStates& block, size_t s) {
+void StateWriter::write(StateSource& block, size_t s) {
   const auto& stored = stored_[s][static_cast<size_t>(block.block())];
   std::vector<TensorPart> in_file;
   for (const Stored& its : stored)
@@ -125,7 +125,7 @@ void StateWriter::write(BlockStates& block, size_t s) {
   });
 }
 
-void StateWriter::gather(BlockStates& block,
+void StateWriter::gather(StateSource& block,
                          const Stored& stored,
                          std::span<const StatePiece> pieces) const {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
@@ -151,7 +151,7 @@ void StateWriter::gather(BlockStates& block,
   }
 }
 
-void StateWriter::read_rounded(BlockStates& block,
+void StateWriter::read_rounded(StateSource& block,
                                const Stored& stored,
                                std::span<const FileOrder::Part> parts) const {
   if (model_.param_of(*stored.entry).storage != Storage::compute)
@@ -176,7 +176,7 @@ void StateWriter::read_rounded(BlockStates& block,
                   std::ssize(parts[i].to));
 }
 
-void StateWriter::read_stored(BlockStates& block,
+void StateWriter::read_stored(StateSource& block,
                               const HfEntry& entry,
                               std::span<const FileOrder::Part> parts) const {
   const ParamSpec& param = model_.param_of(entry);
@@ -190,7 +190,7 @@ void StateWriter::read_stored(BlockStates& block,
               });
 }
 
-void StateWriter::read_frozen(BlockStates& block,
+void StateWriter::read_frozen(StateSource& block,
                               const Stored& stored,
                               const StatePiece& piece) const {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));

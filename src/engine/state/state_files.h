@@ -58,7 +58,7 @@ class StateWriter {
               WriteBehind& behind,
               FilesHold holds = FilesHold::all);
   /** Takes all of one block, on the save queue: waits for the disk only where no slot is free. */
-  void write(BlockStates& block);
+  void write(StateSource& block);
   /** Puts all files safely on disk under their names. Call it when every block is written. Returns
    * the checksums by stem. Throws Error(data) where frozen weights are no longer what was loaded.
    */
@@ -74,23 +74,23 @@ class StateWriter {
     const HfEntry* entry = nullptr;  ///< of a master
   };
 
-  void write(BlockStates& block, size_t segment);
+  void write(StateSource& block, size_t segment);
   /** The file has the master's values in another order, and they do not come from a file. */
   bool is_reordered(const std::string& name) const {
     return orders_.contains(name) && !(without_master_.contains(name) && frozen_.has(name));
   }
   /** Fills pieces of a reordered tensor's file that follow each other. */
-  void gather(BlockStates& block, const Stored& stored, std::span<const StatePiece> pieces) const;
+  void gather(StateSource& block, const Stored& stored, std::span<const StatePiece> pieces) const;
   /** Parts of a tensor that has no master, in Ferry's order, as the run rounded them. */
-  void read_rounded(BlockStates& block,
+  void read_rounded(StateSource& block,
                     const Stored& stored,
                     std::span<const FileOrder::Part> parts) const;
   /** The same of another storage than compute. */
-  void read_stored(BlockStates& block,
+  void read_stored(StateSource& block,
                    const HfEntry& entry,
                    std::span<const FileOrder::Part> parts) const;
   /** A piece of a tensor that has no master. */
-  void read_frozen(BlockStates& block, const Stored& stored, const StatePiece& piece) const;
+  void read_frozen(StateSource& block, const Stored& stored, const StatePiece& piece) const;
 
   /** "adam_m" */
   std::string stem_of(size_t segment) const;

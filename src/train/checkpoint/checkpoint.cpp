@@ -158,14 +158,15 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
     writing_->outcome.seconds =
         std::chrono::duration<double>(Clock::now() - writing_->start).count();
   };
-  session_.executor().save(
-      [this](BlockStates& block) {
+  session_.save(
+      [this](StateSource& block) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
             make_directories(writing_->directory->path() / "state");
-            writing_->states.emplace(job_.model.table, job_.plan.shape, session_.frozen_weights(),
-                                     writing_->directory->path(), kShard_bytes_max, behind_,
+            writing_->states.emplace(job_.model.table, session_.whole_shape(),
+                                     session_.frozen_weights(), writing_->directory->path(),
+                                     kShard_bytes_max, behind_,
                                      store_ ? FilesHold::what_no_drive_has : FilesHold::all);
           }
           writing_->states->write(block);
@@ -210,7 +211,7 @@ void load(const runs::Checkpoint& checkpoint,
   const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
   Segments& segments = session.segments();
   const auto load_from = [&](const DriveSource* drive) {
-    load_states(job.model.table, job.plan.shape, checkpoint.path, checksums, which, segments,
+    load_states(job.model.table, session.whole_shape(), checkpoint.path, checksums, which, segments,
                 drive);
   };
   const auto pinned = runs::pin_record_of(checkpoint.path);
@@ -253,8 +254,8 @@ std::optional<StepReport> load_last_step(const runs::LastStep& last,
     runs::PinnedStates there(
         last.record, runs::find_store(last.record.store, nvme_settings(job.config).directories));
     const DriveSource drive = {.about = &there.about(), .reader = &there.reader()};
-    load_states(job.model.table, job.plan.shape, {}, {}, saved_segments(job.plan.shape.optim),
-                segments, &drive);
+    load_states(job.model.table, session.whole_shape(), {}, {},
+                saved_segments(job.plan.shape.optim), segments, &drive);
   }
   session.restore(session_state_in(last.state));
   if (!is_own) session.commit_states();
