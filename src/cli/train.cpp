@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "src/base/data_output.h"
@@ -9,6 +10,7 @@
 #include "src/base/print.h"
 #include "src/cli/inputs.h"
 #include "src/cli/settings.h"
+#include "src/comm/rank_environment.h"
 #include "src/files/paths.h"
 #include "src/inputs/given_data.h"
 #include "src/inputs/prompts.h"
@@ -38,9 +40,17 @@ int fail_training(const Error& error, const std::string& resumed_from, bool want
   return error.exit_code();
 }
 
+/** A launcher starts this command for each rank, and the first one leads the others. */
+bool follows() {
+  const auto its =
+      read_rank_environment([](const char* name) -> const char* { return std::getenv(name); });
+  return its && its->rank > 0;
+}
+
 }  // namespace
 
 int run_train(Arguments arguments) {
+  if (follows()) become_trainer("follow", {});
   auto command = read_settings("train", arguments);
   if (!command) return 0;
   if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())

@@ -71,6 +71,7 @@ struct SessionOptions {
   RankLink* link = nullptr;
   /** Of the rank that leads, where one does; outlives the session. */
   RankLeader* leader = nullptr;
+  std::shared_ptr<void> kept;  ///< lives as long as the session
   /** The text that a generation of these carries: a trainer resumes with it. Of a step that makes
    * it `report` tells, else it is null. */
   std::function<std::string(const SessionState&, const StepReport* report)> describe;
@@ -159,6 +160,7 @@ class Session {
     return describe_ ? describe_(state, report) : std::string();
   }
 
+  std::shared_ptr<void> kept_;
   const StepShape& shape_;
   StepShape whole_shape_;
   std::unique_ptr<WorkerPool> pool_;

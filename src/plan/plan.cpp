@@ -52,7 +52,8 @@ StepShape make_step_shape(const ModelTable& model,
   shape.compute = model.compute;
   shape.optim = request.optim;
   shape.split_master = request.split_master;
-  shape.n_micro_max = static_cast<int>(n_micro);
+  shape.ranks.world = request.world;
+  shape.n_micro_max = n_rounds(static_cast<int>(n_micro), request.world);
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);

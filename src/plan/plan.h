@@ -34,6 +34,7 @@ struct PlanRequest {
   /** Tells how many tokens steps and micro-batches of these sizes have. The function is empty where
    * the texts are not known, and every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
+  int world = 1;  ///< ranks that share a step, each with these budgets
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;

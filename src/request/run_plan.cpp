@@ -15,6 +15,7 @@
 #include "src/plan/cost/rates.h"
 #include "src/plan/nvme_need.h"
 #include "src/request/nvme.h"
+#include "src/request/ranks.h"
 
 namespace ferry {
 
@@ -318,6 +319,7 @@ std::string timing_settings_of(const config::Config& config) {
   if (const std::string& device = config.text("device"); device != "auto") add("device", device);
   if (const auto n = config.maybe_integer("slots")) add("slots", fmt::format("{}", *n));
   add("threads", fmt::format("{}", n_usable_threads()));
+  if (const int world = ranks_of(config).world; world > 1) add("ranks", fmt::format("{}", world));
   return settings;
 }
 
@@ -344,6 +346,7 @@ PlanRequest make_plan_request(const config::Config& config,
   request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
   request.max_length = choose_max_length(config, model.max_positions, machine.has_gpu);
   request.has_gpu = machine.has_gpu;
+  if (trains) request.world = ranks_of(config).world;
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
@@ -384,8 +387,8 @@ PlanRequest make_plan_request(const config::Config& config,
         "measured: a run on the GPU ends before its first step where that is still so; see "
         "`ferry doctor`");
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
-  request.host_budget_bytes =
-      std::max<int64_t>(0, host_budget_of(config, machine) - request.host_reserved_bytes);
+  request.host_budget_bytes = std::max<int64_t>(
+      0, host_budget_of(config, machine) / request.world - request.host_reserved_bytes);
   if (const NvmeSettings nvme = nvme_settings(config); !nvme.directories.empty()) {
     request.has_nvme = true;
     request.nvme_budget_bytes =

@@ -47,6 +47,7 @@
 #include "src/train/prepare/run_state.h"
 #include "src/train/prepare/run_store.h"
 #include "src/train/prepare/settle_plan.h"
+#include "src/train/ranks/rank_team.h"
 
 namespace ferry {
 namespace {
@@ -612,9 +613,23 @@ int fail(std::string_view message, int exit_code, const std::vector<std::string>
   return exit_code;
 }
 
+/** The rank is named: several write to one terminal. */
+int run_follow() {
+  try {
+    return follow_leader();
+  } catch (const Error& error) {
+    log_line(fmt::format("ferry: rank {}: {}", rank_of_process(), error.what()));
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    log_line(fmt::format("ferry: rank {}: {}", rank_of_process(), error.what()));
+    return static_cast<int>(Fault::machine);
+  }
+}
+
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   if (verb == "bench") return measure::run_bench_verb(arguments);
+  if (verb == "follow") return run_follow();
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
   if (verb == "train") {

@@ -127,6 +127,16 @@ std::vector<Option> machine_options() {
        .verbs = kRunning,
        .help = "Host memory Ferry may take; auto reads free memory and the cgroup's limit, "
                "and keeps a margin."},
+      {.key = "gpus",
+       .label = "GPUs",
+       .type = Type::list,
+       .group = kMemoryGroup,
+       .value = "",
+       .unit = "number, or indices",
+       .verbs = kTraining,
+       .help = "GPUs that share each step: how many (2), or which ones (0,2). Each holds a part of "
+               "the states and takes micro-batches in turn. Never changes the result. With "
+               "device = cpu, processes on the CPU."},
       {.key = "pinned_memory",
        .label = "Pinned memory",
        .type = Type::bytes,

@@ -49,6 +49,9 @@ constexpr double kSquareSum_s = 15e-6;
  * assumed, as are the flushes of one that says nothing of them. A commit has two of these (store.md
  * in offload/store). */
 constexpr double kDriveStart_s = 100e-6, kFlush_s = 5e-3;
+/** Between ranks, assumed until a machine is measured for it: two H100 without peer access send 24
+ * GB/s each way through host memory. */
+constexpr double kExchangeStart_s = 20e-6, kExchange_bytes_per_s = 24e9;
 constexpr int kCommitFlushes = 2;
 
 /** `with` of `alone`; what was not measured slows nothing down. */
@@ -242,6 +245,16 @@ double CostModel::drive_seconds(const Action& action) const {
   return kDriveStart_s + n_bytes / (reads ? drive.read_bytes_per_s : drive.write_bytes_per_s);
 }
 
+double CostModel::exchange_seconds(const Action& action) const {
+  int64_t sent_bytes = 0, received_bytes = 0;
+  for (const Bytes& bytes : action.reads)
+    if (bytes.peer != shape_.ranks.rank) sent_bytes += bytes.n_bytes;
+  for (const Bytes& bytes : action.writes)
+    if (bytes.peer >= 0 && bytes.peer != shape_.ranks.rank) received_bytes += bytes.n_bytes;
+  return kExchangeStart_s +
+         static_cast<double>(std::max(sent_bytes, received_bytes)) / kExchange_bytes_per_s;
+}
+
 int64_t CostModel::n_trained_tensors(int block) const {
   return std::ranges::count_if(shape_.blocks[block].tensors, &TensorExtent::trainable);
 }
@@ -271,6 +284,7 @@ double CostModel::seconds(const Action& action, double replayed, int64_t ring_by
                                                      bytes_of(action.writes, Role::grads)));
   }
   if (is_on_drive(action.queue)) return drive_seconds(action);
+  if (is_between_ranks(action.verb)) return exchange_seconds(action);
   if (action.verb == Verb::decide) return gpu_ ? kDecision_s : 0;
   return arithmetic_seconds(action,
                             static_cast<double>(bytes_of(action.reads) + bytes_of(action.writes)));

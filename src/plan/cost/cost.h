@@ -92,6 +92,7 @@ class CostModel {
   double share_beside_ring(double n_threads, double n_others) const;
   double move_seconds(const Action& action, int64_t ring_bytes) const;
   double drive_seconds(const Action& action) const;
+  double exchange_seconds(const Action& action) const;
   /** Arithmetic that reads and writes so many bytes, where the action's queue works. */
   double arithmetic_seconds(const Action& action, double n_bytes) const;
   double host_pass_seconds(double n_bytes) const;

@@ -78,7 +78,9 @@ std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inp
   if (request.micro_batch_size) {
     sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
   } else {
-    for (int64_t size = request.train_batch_size; size > 1; size = (size + 1) / 2)
+    // Each rank has one at least.
+    for (int64_t size = (request.train_batch_size + request.world - 1) / request.world; size > 1;
+         size = (size + 1) / 2)
       sizes.push_back(size);
     sizes.push_back(1);
   }

@@ -368,7 +368,7 @@ class Searcher {
           const Variant variant = {start.candidate, n_slots, {share, part}, start.uses_nvme};
           if (variant == start) continue;
           if (part == Part::weights && !may_gain_by_weights) continue;
-          if (part == Part::states && !may_gain_by_states) continue;
+          if (part == Part::states && (!may_gain_by_states || request_.world > 1)) continue;
           if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
           if (share < 1 && (request_.placement || started.n_resident == 0)) continue;
           std::optional<Plan> plan = plan_of(variant);

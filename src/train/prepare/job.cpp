@@ -18,6 +18,7 @@
 #include "src/train/control/best_model.h"
 #include "src/train/prepare/run_state.h"
 #include "src/train/prepare/run_store.h"
+#include "src/train/ranks/rank_team.h"
 
 namespace ferry {
 namespace {
@@ -259,6 +260,13 @@ Job prepare(config::Config config, const JobRequest& request) {
     take_class_weights(job);
   }
   make_plan_of(job, trains);
+  if (const RunRanks ranks = ranks_of(job.config); trains && ranks.world > 1) {
+    job.team = std::make_shared<RankTeam>(ranks);
+    job.notes.push_back(
+        fmt::format("{} {} share each step: they take its micro-batches in turn, and each holds a "
+                    "part of the states",
+                    ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes"));
+  }
   const bool is_new = trains && job.config.text("resume_from_checkpoint").empty();
   if (!is_new) close_plan(job);
   return job;
@@ -281,60 +289,48 @@ void close_plan(Job& job) {
 }
 
 bool pins_memory(const Job& job) {
-  return job.machine.plan.has_gpu || job.config.text("device") == "simulated";
+  return pins_memory(job.config, job.machine);
 }
 
 namespace {
 
-/** The bytes that the system of a simulated device lets a run pin. */
-int64_t simulated_pinnable_bytes() {
-  const char* const text = std::getenv("FERRY_SIMULATED_PINS");
-  return text ? parse_bytes(text).value_or(INT64_MAX) : INT64_MAX;
+SessionFacts facts_of(const Job& job) {
+  return {.loss = job.data.task->loss(),
+          .seed = job.data.seed,
+          .class_weights = job.data.class_weights,
+          .generation = generation_shape(shape_of(job.generation), job.plan.largest),
+          .n_steps = job.steps.total,
+          .trains = job.plan.shape.trains,
+          .optim = job.plan.shape.optim,
+          .compute = job.model.table.compute};
+}
+
+/** The other ranks open a session, too. */
+void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& options) {
+  const RankSetup setup = {.config = job.config,
+                           .model_directory = job.model.directory.path().string(),
+                           .head = job.model.table.head,
+                           .n_labels = job.data.task->n_labels(),
+                           .largest = job.plan.largest,
+                           .n_micro_max = job.plan.shape.n_micro_max,
+                           .facts = facts,
+                           .shape = job.plan.shape};
+  const auto links = job.team->open(setup, job.plan.shape);
+  options.link = links->link();
+  options.leader = links->leader.get();
+  options.device_index = job.team->ranks().gpu_of(0);
+  options.kept = links;
 }
 
 }  // namespace
 
 std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadReport* report) {
-  const auto& config = job.config;
   const ModelTable& table = job.model.table;
-  SessionOptions options;
-  options.device = job.machine.plan.has_gpu ? DeviceKind::cuda : DeviceKind::cpu;
-  if (config.text("device") == "simulated")
-    options.simulated = {.mode = SimulatedMode::threads,
-                         .poison = true,
-                         .pinnable_bytes = simulated_pinnable_bytes()};
-  if (pins_memory(job))
-    options.pinned_bytes_max = config.maybe_integer("pinned_memory").value_or(INT64_MAX);
-  options.n_workers =
-      static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
-  options.loss = job.data.task->loss();
-  options.seed = job.data.seed;
+  const SessionFacts facts = facts_of(job);
+  const int n_sharing = job.team ? job.team->ranks().world : 1;
+  SessionOptions options = make_session_options(job.config, job.machine, facts, n_sharing);
   options.drive = store.options(job);
-  options.generation = generation_shape(shape_of(job.generation), job.plan.largest);
-  if (job.plan.shape.trains) {
-    options.overlap = config.flag("optimizer_overlap");
-    options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));
-    options.class_weights = job.data.class_weights;
-    options.optimizer.optim = job.plan.shape.optim;
-    options.optimizer.hyper = {.beta1 = config.number("adam_beta1"),
-                               .beta2 = config.number("adam_beta2"),
-                               .eps = config.number("adam_epsilon"),
-                               .weight_decay = config.number("weight_decay"),
-                               .momentum = config.number("momentum"),
-                               .nesterov = config.flag("nesterov")};
-    options.optimizer.schedule = {.kind = parse_schedule(config.text("lr_scheduler_type")).value(),
-                                  .learning_rate = config.number("learning_rate"),
-                                  .n_warmup_steps = config.steps("warmup_steps", job.steps.total),
-                                  .n_steps = job.steps.total,
-                                  .min_lr_rate = config.number("min_lr_rate"),
-                                  .num_cycles = config.number("lr_num_cycles"),
-                                  .power = config.number("lr_power"),
-                                  .gamma = config.number("lr_gamma"),
-                                  .n_decay_steps = config.steps("lr_decay_steps", job.steps.total)};
-    options.optimizer.seed = options.seed;
-    options.optimizer.max_grad_norm = config.number("max_grad_norm");
-    options.optimizer.loss_scaling = table.compute == DType::f16;
-  }
+  if (job.team) open_ranks(job, facts, options);
   options.describe = [&job](const SessionState& state, const StepReport* report) {
     return metadata_of(state, report, job);
   };

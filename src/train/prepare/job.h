@@ -24,6 +24,7 @@
 
 namespace ferry {
 
+class RankTeam;
 class RunStore;
 
 /** The model: where it comes from, and its tensors with the task's head. Weights that its directory
@@ -55,6 +56,7 @@ struct Job {
   std::optional<OpenPlan> open_plan;  ///< of a new training, until settle_plan()
   std::vector<Rival> tried;           ///< the plans of which a step was timed, to choose one
   runs::StorePlace store;             ///< of states on drives, where the plan has some
+  std::shared_ptr<RankTeam> team;     ///< of a training with several ranks; null: there is one
   /** Of the step that a run goes on from, where it may have ended before its line was written. */
   std::optional<StepReport> last_report;
   Identity identity;               ///< of a training
