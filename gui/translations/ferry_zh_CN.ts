@@ -6371,6 +6371,18 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>adamw: AdamW with decoupled weight decay, as torch.optim.AdamW defines it, with states in fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. lion: Lion as its paper defines it, 4 bytes; its learning rate is 3 to 10 times smaller than AdamW&apos;s, its weight decay as much larger. sgd: as torch.optim.SGD, without states, or with momentum 4 bytes. Fewer bytes leave room for larger models, and are fewer to move; what they lose is rounded up or down at random, which adds some noise to the steps and no drift, but that v of adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself and the root of v by 1/16, and a parameter learns too slowly whose gradients are some 10,000 times smaller than its neighbours&apos;.</source>
         <translation>adamw：采用解耦权重衰减的 AdamW，与 torch.optim.AdamW 的定义一致，状态为 fp32，每个参数 8 字节。adamw_bf16：4 字节；adamw_8bit：2 字节。lion：与其论文的定义一致，4 字节；学习率应比 AdamW 的小 3 到 10 倍，权重衰减则大同样的倍数。sgd：与 torch.optim.SGD 一致，没有状态，带动量时为 4 字节。字节越少，能容纳的模型越大，要搬运的数据也越少；损失的精度通过随机向上或向下舍入来处理，这会给每步带来一些噪声，但不会造成漂移，只是 adamw_8bit 的 v 会稳定在偏高约 2 % 处。使用 adamw_8bit 时，m 的误差小于自身的 1/8，v 的平方根误差小于 1/16；如果某个参数的梯度比相邻参数小约 10,000 倍，它会学得太慢。</translation>
     </message>
+    <message>
+        <source>GPUs that share each step: how many (2), or which ones (0,2). Each holds a part of the states and takes micro-batches in turn. Never changes the result. With device = cpu, processes on the CPU.</source>
+        <translation>共同完成每一步的 GPU：数量（2）或编号（0,2）。每个 GPU 保存一部分状态，并轮流处理微批次。结果不变。device = cpu 时为 CPU 上的进程。</translation>
+    </message>
+    <message>
+        <source>GPUs</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>number, or indices</source>
+        <translation>数量或编号</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

@@ -42,8 +42,7 @@ int fail_training(const Error& error, const std::string& resumed_from, bool want
 
 /** A launcher starts this command for each rank, and the first one leads the others. */
 bool follows() {
-  const auto its =
-      read_rank_environment([](const char* name) -> const char* { return std::getenv(name); });
+  const auto its = read_rank_environment(std::getenv);
   return its && its->rank > 0;
 }
 

@@ -60,8 +60,7 @@ void check_can_share(const config::Config& config) {
 
 RunRanks ranks_of(const config::Config& config) {
   RunRanks ranks = asked_ranks(config);
-  ranks.launched =
-      read_rank_environment([](const char* name) -> const char* { return std::getenv(name); });
+  ranks.launched = read_rank_environment(std::getenv);
   if (ranks.launched) {
     const int world = ranks.launched->world;
     if (config.is_set("gpus") && ranks.world != world && ranks.world != ranks.launched->local_world)

@@ -308,7 +308,8 @@ SessionFacts facts_of(const Job& job) {
 /** The other ranks open a session, too. */
 void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& options) {
   const RankSetup setup = {.config = job.config,
-                           .model_directory = job.model.directory.path().string(),
+                           .model_config = job.model.directory.config().json().dump(),
+                           .model_origin = job.model.directory.config().origin(),
                            .head = job.model.table.head,
                            .n_labels = job.data.task->n_labels(),
                            .largest = job.plan.largest,

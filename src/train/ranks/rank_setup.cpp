@@ -145,16 +145,18 @@ SessionFacts facts_in(const Json& json) {
 }  // namespace
 
 Json to_json(const RankSetup& setup) {
-  return {{"config", json_of(setup.config)},   {"model_directory", setup.model_directory},
-          {"head", number_of(setup.head)},     {"n_labels", setup.n_labels},
-          {"largest", json_of(setup.largest)}, {"n_micro_max", setup.n_micro_max},
-          {"facts", json_of(setup.facts)},     {"shape", json_of(setup.shape)}};
+  return {{"config", json_of(setup.config)},    {"model_config", setup.model_config},
+          {"model_origin", setup.model_origin}, {"head", number_of(setup.head)},
+          {"n_labels", setup.n_labels},         {"largest", json_of(setup.largest)},
+          {"n_micro_max", setup.n_micro_max},   {"facts", json_of(setup.facts)},
+          {"shape", json_of(setup.shape)}};
 }
 
 RankSetup setup_in(const Json& json) {
   RankSetup setup;
   setup.config = config_in(json.at("config"));
-  setup.model_directory = json.at("model_directory");
+  setup.model_config = json.at("model_config");
+  setup.model_origin = json.at("model_origin");
   take_number(json.at("head"), setup.head);
   setup.n_labels = json.at("n_labels");
   setup.largest = batch_shape_in(json.at("largest"));

@@ -12,7 +12,7 @@ namespace ferry {
 
 struct RankSetup {
   config::Config config;
-  std::string model_directory;
+  std::string model_config, model_origin;  ///< config.json, and where it was read
   HeadKind head{};
   int64_t n_labels = 0;
   BatchShape largest;

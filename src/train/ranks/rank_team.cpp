@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,7 +19,7 @@
 #include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
 #include "src/engine/torch_setup.h"
-#include "src/files/hf/hf_directory.h"
+#include "src/files/hf/hf_config.h"
 #include "src/plan/plan.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
@@ -139,9 +140,9 @@ void follow_session(const RankSetup& setup, const RankEnvironment& its, Comm& co
   set_up_torch({.deterministic = setup.config.flag("deterministic"),
                 .intra_op_threads = static_cast<int>(
                     setup.config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
-  const HfDirectory directory = HfDirectory::open(setup.model_directory);
+  const HfConfig model = HfConfig::parse(setup.model_config, setup.model_origin);
   ModelTable table =
-      make_model_table(setup.config, directory.config(), setup.head, setup.n_labels, machine.plan);
+      make_model_table(setup.config, model, setup.head, setup.n_labels, machine.plan);
   if (setup.facts.trains) apply_param_options(setup.config, table);
   PlanRequest request = {.has_gpu = machine.plan.has_gpu, .trains = setup.facts.trains};
   request.optim = setup.facts.optim;
@@ -167,8 +168,7 @@ void follow_session(const RankSetup& setup, const RankEnvironment& its, Comm& co
 }  // namespace
 
 int rank_of_process() {
-  const auto environment = read_rank_environment(
-      [](const char* name) -> const char* { return std::getenv(name); });
+  const auto environment = read_rank_environment(std::getenv);
   return environment ? environment->rank : 0;
 }
 
@@ -176,8 +176,7 @@ int follow_leader() {
   // The leader says when the run ends; a rank that has lost it has nothing to do.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_IGN);
-  const auto environment =
-      read_rank_environment([](const char* name) -> const char* { return std::getenv(name); });
+  const auto environment = read_rank_environment(std::getenv);
   if (!environment || environment->rank == 0)
     throw Error(Fault::usage, "ranks.follow", "this process has no rank to follow with",
                 "start the run with `ferry train --gpus N`, or by torchrun");

@@ -1,0 +1,119 @@
+// Runs whose steps several processes share: each has the bits of one process's run, whoever starts
+// the processes, however many there are, and whichever dies.
+
+#include <algorithm>
+
+#include "tests/train/run_test.h"
+
+namespace ferry::test {
+namespace {
+
+class SharedSteps : public RunTest {
+ protected:
+  static void SetUpTestSuite() {
+    RunTest::SetUpTestSuite();
+    ASSERT_EQ(ferry(new_run("one")).code(), 0) << text_of(root_ / "err");
+  }
+  static std::vector<std::string> shared_run(const std::string& run, int n) {
+    return new_run(run, {"--gpus=" + std::to_string(n)});
+  }
+  /** The processes that a run has started. */
+  static std::vector<pid_t> followers_of(pid_t leader) {
+    const std::string pid = std::to_string(leader);
+    std::istringstream text(text_of("/proc/" + pid + "/task/" + pid + "/children"));
+    std::vector<pid_t> children;
+    for (pid_t child = 0; text >> child;)
+      children.push_back(child);
+    return children;
+  }
+  static bool is_there(pid_t pid) { return ::kill(pid, 0) == 0; }
+};
+
+TEST_F(SharedSteps, HaveTheBitsOfOneProcess) {
+  for (int n : {2, 3}) {
+    const std::string run = "shared_" + std::to_string(n);
+    ASSERT_EQ(ferry(shared_run(run, n)).code(), 0) << text_of(root_ / "err");
+    EXPECT_NE(text_of(root_ / run / "train.log").find(std::to_string(n) + " processes share"),
+              std::string::npos);
+    expect_same_run("one", run);
+  }
+}
+
+TEST_F(SharedSteps, GoOnWithOtherNumbersAfterKills) {
+  const std::vector<std::pair<int, int>> kills = {{3, 12}, {2, 30}, {1, 50}};  // of a step
+  for (const auto& [n, step] : kills) {
+    const pid_t leader = start(go_on("killed", {"--gpus=" + std::to_string(n)}));
+    wait_for_line("killed", step);
+    const std::vector<pid_t> followers = followers_of(leader);
+    EXPECT_EQ(std::ssize(followers), n - 1);
+    ::kill(leader, SIGKILL);
+    EXPECT_TRUE(wait_for(leader).was_killed());
+    wait_until([&] { return std::ranges::none_of(followers, is_there); });
+  }
+  ASSERT_EQ(ferry(go_on("killed", {"--gpus=4"})).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "killed");
+}
+
+TEST_F(SharedSteps, NameAProcessThatDies) {
+  const pid_t leader = start(shared_run("lost", 3));
+  wait_for_line("lost", 10);
+  const std::vector<pid_t> followers = followers_of(leader);
+  ASSERT_EQ(followers.size(), 2u);
+  ::kill(followers.front(), SIGKILL);
+  const Outcome outcome = await_end(leader);
+  EXPECT_EQ(outcome.code(), 5) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 1 is gone"), std::string::npos) << outcome.err;
+  wait_until([&] { return !is_there(followers.back()); });
+  ASSERT_EQ(ferry(go_on("lost", {"--gpus=2"})).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "lost");
+}
+
+TEST_F(SharedSteps, StopAndGoOn) {
+  const pid_t leader = start(shared_run("stopped", 2));
+  wait_for_line("stopped", 10);
+  ::kill(leader, SIGINT);
+  const Outcome outcome = await_end(leader);
+  EXPECT_EQ(outcome.code(), 130) << outcome.err;
+  ASSERT_EQ(ferry(go_on("stopped")).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "stopped");
+}
+
+/** torchrun starts the same command for each rank, and says which one it is. */
+TEST_F(SharedSteps, TakeTheRanksOfALauncher) {
+  const int port = 20000 + ::getpid() % 20000;
+  std::vector<pid_t> ranks;
+  for (int rank : {0, 1})
+    ranks.push_back(start_ferry(root_, new_run("launched"), "rank" + std::to_string(rank), [&] {
+      const auto set = [](const char* name, int value) {
+        ::setenv(name, std::to_string(value).c_str(), 1);
+      };
+      set("RANK", rank), set("LOCAL_RANK", rank), set("WORLD_SIZE", 2), set("LOCAL_WORLD_SIZE", 2);
+      set("MASTER_PORT", port);
+      ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+    }));
+  for (int rank : {0, 1}) {
+    const Outcome outcome =
+        await_end(ranks[static_cast<size_t>(rank)], "rank" + std::to_string(rank));
+    EXPECT_EQ(outcome.code(), 0) << outcome.err;
+  }
+  expect_same_run("one", "launched");
+}
+
+TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
+  const auto refusal = [](const std::vector<std::string>& more) {
+    const Outcome outcome = ferry(new_run("refused", more));
+    EXPECT_EQ(outcome.code(), 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_NE(refusal({"--gpus=0"}).find("at least one GPU"), std::string::npos);
+  EXPECT_NE(refusal({"--gpus=1,1"}).find("named twice"), std::string::npos);
+  EXPECT_NE(refusal({"--gpus=two"}).find("'two' is no number"), std::string::npos);
+  fs::create_directories(root_ / "drive");
+  EXPECT_NE(refusal({"--gpus=2", "--nvme-path=" + (root_ / "drive").string()})
+                .find("no states on a drive"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(root_ / "refused"));
+}
+
+}  // namespace
+}  // namespace ferry::test
