@@ -61,7 +61,7 @@ CONCURRENT = {
     'offload': ['FaultDeathTest.*', 'ThreadedDevice.*', 'SimulatedDevice.*', 'AdversarialDevice.*', 'Throw.*', 'Watchdog.*',
                 'Overlap.*', 'Workers.*', 'FirstTouch.*', 'HostQueue.*', 'CpuMath.*', '*Devices.*', 'EveryFault.*', '*Pause.*',
                 'SameBits.WithThreads*', 'SameBits.WithAnyNumberOfWorkers*',  # the others take their queues in one thread
-                '*SaveUnderSteps.*', 'Traces.*', '*Pools.*',
+                '*SaveUnderSteps.*', 'Traces.*', '*Pools.*', '*RanksTest.*',
                 # Types of numbers share the same threads, and these devices have one; all of them run in the other parts.
                 '-*/fp16', '*/bf16', 'EveryFault.*serial*', 'EveryFault.*adversarial*', '*Pause.*WithoutClippingToo*'],
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*',

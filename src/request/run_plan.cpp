@@ -350,7 +350,10 @@ PlanRequest make_plan_request(const config::Config& config,
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
-  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine, n_graphs);
+  // NCCL's kernels and buffers: 0.93 to 1.0 GiB were counted on two H100.
+  constexpr int64_t kNccl_bytes = kGiB;
+  const int64_t kernels_bytes =
+      loaded_kernels_bytes(model, machine, n_graphs) + (request.world > 1 ? kNccl_bytes : 0);
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
   request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kReadmeLines = 220;
 /** Options of programs that pages name: TensorBoard, hf, GoogleTest. */
-constexpr std::string_view kOfOthers[] = {"logdir", "local-dir", "gtest_filter"};
+constexpr std::string_view kOfOthers[] = {"logdir", "local-dir", "gtest_filter", "no-python",
+                                          "nproc-per-node"};
 const fs::path kRoot = FERRY_SOURCE_ROOT;
 
 std::string text_of(const fs::path& file) {

