@@ -6379,10 +6379,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>GPUs</source>
         <translation>GPU</translation>
     </message>
-    <message>
-        <source>number, or indices</source>
-        <translation>数量或编号</translation>
-    </message>
 </context>
 <context>
     <name>service</name>

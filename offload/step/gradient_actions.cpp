@@ -152,26 +152,33 @@ void GradientActions::add_parts(int b, const Round& round) {
   const int64_t part_bytes = shape_.n_part_grad_elements(b, shape_.ranks.rank) *
                              static_cast<int64_t>(size_of(shape_.compute));
   const int64_t sum_bytes = segment_bytes(shape_, b, Segment::grads);
-  const bool on_host = block(b).grads_on_host;
+  const RegionId home = layout_.segment(b, Segment::grads);
+  const bool sums_on_host = block(b).sums_on_host;
+  const bool leaves = block(b).grads_on_host && !sums_on_host;
   RegionId from = layout_.grad_parts[slot];
-  if (on_host) {
+  if (sums_on_host) {
     from = layout_.grad_staging[slot];
     draft_.add_move(
         {.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = round.micro},
         {layout_.grad_parts[slot], 0, round.n_present * part_bytes},
         {from, 0, round.n_present * part_bytes}, layout_.grad_parts[slot]);
   }
+  const RegionId to = leaves ? layout_.grad_sums[slot] : home;
   Action sum{.verb = Verb::accumulate,
-             .queue = on_host ? QueueId::host : QueueId::compute,
+             .queue = sums_on_host ? QueueId::host : QueueId::compute,
              .block = b,
              .micro = round.micro};
-  const RegionId home = layout_.segment(b, Segment::grads);
   for (int rank = 0; rank < round.n_present; ++rank)
     put(sum.reads, from, rank * part_bytes, part_bytes, Role::grads);
-  if (round.micro > 0) put(sum.reads, home, 0, sum_bytes, Role::sum);
-  put(sum.writes, home, 0, sum_bytes, Role::sum);
+  if (round.micro > 0) put(sum.reads, to, 0, sum_bytes, Role::sum);
+  put(sum.writes, to, 0, sum_bytes, Role::sum);
   draft_.release(sum, from);
   draft_.add(std::move(sum));
+  if (!leaves) return;
+  if (norm_on_device(b) && shape_.updates_part(b))
+    square_sum(b, QueueId::compute, to, layout_.step_sums);
+  draft_.add_move({.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b}, {to, 0, sum_bytes},
+                  {home, 0, sum_bytes}, to);
 }
 
 /** The update that follows asks whether they are finite; the step's sums come too late for it. */

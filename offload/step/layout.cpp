@@ -130,9 +130,12 @@ class LayoutMaker {
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.sums_grads() || (out.is_tied && !is_fp32));
-      // Parts of other ranks arrive for each micro-batch, in either order.
-      out.sums_on_host = sums && out.grads_on_host &&
-                         (shape_.order == AccumulationOrder::horizontal || shape_.has_peers());
+      // Parts of other ranks arrive for each micro-batch, in either order. Those of a step's only
+      // round are added on the device, as they come.
+      const bool arrives_in_rounds = shape_.has_peers()
+                                         ? shape_.n_micro_max > 1
+                                         : shape_.order == AccumulationOrder::horizontal;
+      out.sums_on_host = sums && out.grads_on_host && arrives_in_rounds;
       out.sums_on_device = sums && !out.sums_on_host;
       out.grad_type = is_fp32 || shape_.sums_grads() || out.is_tied ? DType::f32 : shape_.compute;
       out.n_grad_elements = shape_.n_grad_elements(b);
@@ -296,7 +299,7 @@ class LayoutMaker {
 
   void slots() {
     const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-    int64_t grads_host = 0, staged = 0, temp = 0, parts = 0;
+    int64_t grads_host = 0, staged = 0, temp = 0, parts = 0, part_sums = 0;
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
@@ -307,6 +310,8 @@ class LayoutMaker {
             shape_.ranks.world * shape_.n_part_grad_elements(b, shape_.ranks.rank) * compute_bytes;
         parts = std::max(parts, all_parts);
         if (of.sums_on_host) staged = std::max(staged, all_parts);
+        if (of.grads_on_host && !of.sums_on_host)
+          part_sums = std::max(part_sums, segment_bytes(shape_, b, Segment::grads));
         continue;
       }
       if (of.grads_reach_host && of.has_grads) {
@@ -328,6 +333,8 @@ class LayoutMaker {
                "gradient staging", staged);
     add_each(out_.grad_parts, parts > 0 ? shape_.n_grad_slots : 0, Tag::slots, Place::device,
              "gradient parts", parts);
+    add_each(out_.grad_sums, part_sums > 0 ? shape_.n_grad_slots : 0, Tag::slots, Place::device,
+             "gradient sum", part_sums);
     out_.grad_temp = add(Tag::slots, Place::device, {"gradient of one micro-batch"}, temp);
     int64_t on_device = 0, on_host = 0;
     for (int user = 0; user < shape_.n_blocks(); ++user)

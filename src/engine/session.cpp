@@ -186,7 +186,24 @@ void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
 }
 
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
-  if (leader_) leader_->evaluate(batch);
+  std::vector<Evaluated> evaluated = evaluate_each({&batch, 1}, logits != nullptr);
+  if (logits) *logits = std::move(evaluated.front().logits);
+  return evaluated.front().loss;
+}
+
+std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches,
+                                              bool wants_logits) {
+  FERRY_CHECK(!batches.empty() && std::ssize(batches) <= n_evaluated_at_once(),
+              "{} batches to evaluate, {} at once", batches.size(), n_evaluated_at_once());
+  if (leader_) leader_->evaluate(batches, wants_logits);
+  std::vector<Evaluated> evaluated(batches.size());
+  evaluated.front().loss =
+      evaluate_own(batches.front(), wants_logits ? &evaluated.front().logits : nullptr);
+  if (leader_) leader_->take_evaluated(evaluated);
+  return evaluated;
+}
+
+double Session::evaluate_own(const HostBatch& batch, std::vector<float>* logits) {
   put_on_drive();
   runner_->load(0, batch);
   runner_->begin_step(n_steps_, /*training=*/false, 1.0f,

@@ -49,6 +49,12 @@ struct StepReport {
   int64_t n_skipped_in_a_row = 0;
 };
 
+/** What an evaluation of a batch gives: loss and logits as Session::evaluate() has them. */
+struct Evaluated {
+  double loss = 0;
+  std::vector<float> logits;
+};
+
 struct SessionOptions {
   DeviceKind device = DeviceKind::cpu;
   int device_index = 0;                      ///< on CUDA
@@ -109,6 +115,10 @@ class Session {
    * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
    * steps it changes nothing that the second one reads. Each rank has a batch, and its own loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
+  /** Batches that the ranks evaluate at once, where one leads. */
+  int n_evaluated_at_once() const { return leader_ ? shape_.ranks.world : 1; }
+  /** As many batches at most, one on each rank. */
+  std::vector<Evaluated> evaluate_each(std::span<const HostBatch> batches, bool wants_logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.
    * False where the driver cannot. */
@@ -150,6 +160,7 @@ class Session {
 
  private:
   void load(std::span<const HostBatch> micro_batches, bool commits);
+  double evaluate_own(const HostBatch& batch, std::vector<float>* logits);
   /** The items of a step's micro-batches on all ranks, added in the order of the micro-batches. */
   StepItems items_of_step(std::span<const HostBatch> micro_batches);
   /** Those of a step's micro-batches that are this rank's. */

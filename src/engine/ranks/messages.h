@@ -29,12 +29,12 @@ template <class Value>
 std::span<const std::byte> message_of(const Value& value) {
   return std::as_bytes(std::span(&value, 1));
 }
-template <class Value>
-void receive_value(Comm& comm, Value& value) {
-  comm.receive(std::as_writable_bytes(std::span(&value, 1)), 0);
-}
-
 inline constexpr int kLeader = 0;
+
+template <class Value>
+void receive_value(Comm& comm, Value& value, int from = kLeader) {
+  comm.receive(std::as_writable_bytes(std::span(&value, 1)), from);
+}
 
 /** A request for bytes of a block's states; none: the block is written. */
 struct StateRequest {

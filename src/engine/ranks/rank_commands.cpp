@@ -66,15 +66,17 @@ void RankLeader::tell(const Command& command) {
     tell(rank, command);
 }
 
+void RankLeader::send_batch(const HostBatch& batch, int rank) {
+  const std::vector<std::byte> bytes = pack(batch);
+  const auto n_bytes = static_cast<int64_t>(bytes.size());
+  groups_.commands->send(message_of(n_bytes), rank);
+  groups_.commands->send(bytes, rank);
+}
+
 void RankLeader::send_batches(std::span<const HostBatch> micro_batches) {
-  for (size_t m = 0; m < micro_batches.size(); ++m) {
-    const int rank = static_cast<int>(m) % world();
-    if (rank == kLeader) continue;
-    const std::vector<std::byte> bytes = pack(micro_batches[m]);
-    const auto n_bytes = static_cast<int64_t>(bytes.size());
-    groups_.commands->send(message_of(n_bytes), rank);
-    groups_.commands->send(bytes, rank);
-  }
+  for (size_t m = 0; m < micro_batches.size(); ++m)
+    if (const int rank = static_cast<int>(m) % world(); rank != kLeader)
+      send_batch(micro_batches[m], rank);
 }
 
 void RankLeader::step(std::span<const HostBatch> micro_batches) {
@@ -91,13 +93,23 @@ void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles
   send_batches(micro_batches);
 }
 
-void RankLeader::evaluate(const HostBatch& batch) {
-  tell({.verb = RankVerb::evaluate, .n = 1});
-  const std::vector<std::byte> bytes = pack(batch);
-  const auto n_bytes = static_cast<int64_t>(bytes.size());
+void RankLeader::evaluate(std::span<const HostBatch> batches, bool wants_logits) {
+  tell({.verb = RankVerb::evaluate, .n = 1, .n_bytes = wants_logits});
+  for (int rank = 1; rank < world(); ++rank)
+    send_batch(batches[std::min(static_cast<size_t>(rank), batches.size() - 1)], rank);
+}
+
+void RankLeader::take_evaluated(std::span<Evaluated> evaluated) {
   for (int rank = 1; rank < world(); ++rank) {
-    groups_.commands->send(message_of(n_bytes), rank);
-    groups_.commands->send(bytes, rank);
+    Evaluated its;
+    int64_t n_logits = 0;
+    receive_value(*groups_.commands, its.loss, rank);
+    receive_value(*groups_.commands, n_logits, rank);
+    its.logits.resize(static_cast<size_t>(n_logits));
+    if (n_logits > 0)
+      groups_.commands->receive(std::as_writable_bytes(std::span(its.logits)), rank);
+    if (static_cast<size_t>(rank) < evaluated.size())
+      evaluated[static_cast<size_t>(rank)] = std::move(its);
   }
 }
 

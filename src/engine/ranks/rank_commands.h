@@ -17,6 +17,7 @@
 namespace ferry {
 
 class Session;
+struct Evaluated;
 struct SessionState;
 
 /** The groups in which the ranks of a session talk, each from a thread of its own. */
@@ -45,8 +46,11 @@ class RankLeader {
   /** Gives each rank its micro-batches of a step, or of a rehearsal of one. */
   void step(std::span<const HostBatch> micro_batches);
   void rehearse(std::span<const HostBatch> micro_batches, bool settles);
-  /** Each rank evaluates the batch. */
-  void evaluate(const HostBatch& batch);
+  /** Each rank evaluates a batch: the first of these is the leader's, and where there are fewer
+   * than ranks, several have the last one. */
+  void evaluate(std::span<const HostBatch> batches, bool wants_logits);
+  /** What the others found, in the place of their batches. */
+  void take_evaluated(std::span<Evaluated> evaluated);
   /** Bytes of another rank's segment, after the step before has ended there. */
   void write(const RankPart& part, int block, Segment segment, const std::byte* from);
   void read(const RankPart& part, int block, Segment segment, std::byte* to);
@@ -65,6 +69,7 @@ class RankLeader {
  private:
   void tell(const Command& command);
   void tell(int rank, const Command& command);
+  void send_batch(const HostBatch& batch, int rank);
   void send_batches(std::span<const HostBatch> micro_batches);
   int world() const { return shape_.ranks.world; }
 

@@ -39,21 +39,30 @@ bool pass(Session& session,
   const bool is_labelled = data.eval.has_labels() || !task.wants_logits();
   const FirstPosition first_position =
       positions_in_order(data.eval, model.table.long_from, kLongPosition);
-  MicroBatch batch;
-  std::vector<float> logits;
+  const auto n_at_once = static_cast<size_t>(session.n_evaluated_at_once());
+  std::vector<MicroBatch> batches(n_at_once);
+  std::vector<HostBatch> shown;
   double loss_sum = 0;
   int64_t n_items = 0, index = 0;
-  for (const auto& samples : plan_pass(data.eval.size(), data.split.micro_batch_size)) {
+  const auto passes = plan_pass(data.eval.size(), data.split.micro_batch_size);
+  for (size_t first = 0; first < passes.size(); first += n_at_once) {
     if (!goes_on()) return false;
-    // The mask of an evaluation depends on the seed alone, so that two evaluations compare.
-    const MaskKey key = {.seed = data.seed, .step = -1, .micro_batch = index++};
-    const double loss = session.evaluate(
-        collator.collate(data.eval, samples, data.token_sizes, key, batch, first_position),
-        task.wants_logits() ? &logits : nullptr);
-    check_finite(loss, logits, model.table.compute, is_labelled);
-    loss_sum += loss * static_cast<double>(batch.n_label_items);
-    n_items += batch.n_label_items;
-    scorer->add(batch, logits, take);
+    shown.clear();
+    for (size_t i = first; i < std::min(first + n_at_once, passes.size()); ++i) {
+      // The mask of an evaluation depends on the seed alone, so that two evaluations compare.
+      const MaskKey key = {.seed = data.seed, .step = -1, .micro_batch = index++};
+      shown.push_back(collator.collate(data.eval, passes[i], data.token_sizes, key,
+                                       batches[i - first], first_position));
+    }
+    const std::vector<Evaluated> evaluated = session.evaluate_each(shown, task.wants_logits());
+    for (size_t i = 0; i < evaluated.size(); ++i) {
+      const auto& [loss, logits] = evaluated[i];
+      const MicroBatch& batch = batches[i];
+      check_finite(loss, logits, model.table.compute, is_labelled);
+      loss_sum += loss * static_cast<double>(batch.n_label_items);
+      n_items += batch.n_label_items;
+      scorer->add(batch, logits, take);
+    }
   }
   scorer->finish(take);
   if (!is_labelled || n_items == 0) return true;

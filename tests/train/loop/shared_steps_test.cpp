@@ -33,9 +33,9 @@ TEST_F(SharedSteps, HaveTheBitsOfOneProcess) {
   for (int n : {2, 3}) {
     const std::string run = "shared_" + std::to_string(n);
     ASSERT_EQ(ferry(shared_run(run, n)).code(), 0) << text_of(root_ / "err");
-    EXPECT_NE(text_of(root_ / "out").find(std::to_string(n) + " processes share"),
+    EXPECT_NE(text_of(root_ / "err").find(std::to_string(n) + " processes share"),
               std::string::npos)
-        << text_of(root_ / "out");
+        << text_of(root_ / "err");
     expect_same_run("one", run);
   }
 }
