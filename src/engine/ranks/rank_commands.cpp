@@ -26,7 +26,7 @@ class CommLink final : public RankLink {
     for (const std::vector<std::byte>& bytes :
          decisions_.all_gather_varying(std::as_bytes(values))) {
       std::vector<double>& its = all.emplace_back(bytes.size() / sizeof(double));
-      std::memcpy(its.data(), bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(its.data(), bytes.data(), bytes.size());
     }
     return all;
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -69,7 +68,7 @@ class ThreadRanks {
         if (from == rank_) return;
         FERRY_CHECK(theirs[rank_].size() == receives[from].size(), "{} sends {} bytes to {}: {}",
                     from, theirs[rank_].size(), rank_, receives[from].size());
-        std::memcpy(receives[from].data(), theirs[rank_].data(), receives[from].size());
+        std::ranges::copy(theirs[rank_], receives[from].begin());
       });
     }
     std::vector<std::vector<double>> gather(std::span<const double> values) override {
