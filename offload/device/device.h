@@ -128,9 +128,9 @@ class Device {
   virtual void fail(std::exception_ptr failure) = 0;
 
   /** Inside work of a transfer queue: dst and src as the queue's direction says; on `collective`
-   * both lie on the device. What goes through
-   * a ring has been read from host memory, or written to it, when copy() returns. Inside work of
-   * the save queue: from either place to the host, done when await_copies() returns. */
+   * both lie on the device. What goes through a ring has been read from host memory, or written to
+   * it, when copy() returns. Inside work of the save queue: from either place to the host, done
+   * when await_copies() returns. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
   virtual void await_copies() = 0;
   virtual DeviceMath& math() = 0;
@@ -139,7 +139,7 @@ class Device {
   virtual void poison(void* slot, int64_t n_bytes) = 0;
   /** The compute queue's cudaStream_t; null off CUDA. */
   virtual void* compute_stream() = 0;
-  /** That of the queue `collective`. */
+  /** The cudaStream_t of the queue `collective`; null off CUDA. */
   virtual void* collective_stream() = 0;
   /** The device's place among the GPUs that the process sees; 0 off CUDA. */
   virtual int index() const { return 0; }

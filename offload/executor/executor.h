@@ -183,7 +183,7 @@ class Executor {
   void combine(const Action& action);
   void square_sum(const Action& action);
   void decide(const Action& action, Updates& updates);
-  /** Square sums by block, and the loss, of what the decision reads. */
+  /** Square sums by block, and the loss, which the decision reads. */
   double take_sums(const Action& action);
   /** The same from what each rank's decision reads. */
   double take_sums_of_ranks(const Action& action);

@@ -212,7 +212,7 @@ void Executor::end_pass(const ReadyList::Item& item) {
   poison_dead(*item.action);
 }
 
-/** The rank's own bytes are copied, those of others go through the link. */
+/** Copies the rank's own bytes; bytes of other ranks go through the link. */
 void Executor::exchange(const Action& action) {
   const auto [self, world] = shape_.ranks;
   std::vector<std::span<const std::byte>> sends(static_cast<size_t>(world));

@@ -121,8 +121,8 @@ struct Bytes {
   int64_t offset = 0, n_bytes = 0;
   Role role = Role::moved;
   int port = -1;  ///< of a value: index into BlockShape::ports
-  /** Between ranks: the one that these bytes go to or come from. What a rank reads for itself is
-   * copied to what it writes for itself, in order. */
+  /** Between ranks: the rank that these bytes go to or come from. Bytes that a rank reads for
+   * itself are copied, in order, to those that it writes for itself. */
   int peer = -1;
   bool operator==(const Bytes&) const = default;
 };

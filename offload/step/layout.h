@@ -146,7 +146,7 @@ struct RankPart {
   bool is_of_all = false;  ///< every rank has these bytes
 };
 /** Calls `each` with the parts of a range of bytes, which are counted as one rank has the segment.
- * What is frozen is a part of every rank. */
+ * Frozen elements are a part of every rank. */
 void for_rank_parts(const StepShape& shape,
                     int block,
                     Segment segment,

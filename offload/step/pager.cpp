@@ -102,8 +102,9 @@ class ListMaker {
   }
 
   bool is_in_slot(int b) const { return block(b).streams || block(b).own_slot >= 0; }
-  /** Micro-batches of the step that this rank has, and whether it has that of a round. */
+  /** Micro-batches of the step that this rank has. */
   int n_own_micro() const { return n_rounds(n_micro_ - shape_.ranks.rank, shape_.ranks.world); }
+  /** True where this rank has a micro-batch in the round; the last round may be short. */
   bool has_micro(int round) const { return micro_of_step(shape_.ranks, round) < n_micro_; }
 
   /** The slot with the block's weights, which are fetched where they are not there. */
@@ -191,7 +192,7 @@ class ListMaker {
     draft_.add(std::move(fetch));
   }
 
-  /** Elements of a block, its own or another one, that lie together in a slot. */
+  /** Elements of a block that lie together in a slot. The slot may belong to another block. */
   struct SlotPart {
     int block = 0;
     int64_t begin = 0;  ///< in that block
@@ -217,8 +218,7 @@ class ListMaker {
   struct Move {
     Bytes from, to;
   };
-  /** What this rank itself brings into the slot: its part of what is trained, and all that is
-   * frozen. */
+  /** This rank brings into the slot its part of the trained elements, and all frozen ones. */
   std::vector<Move> own_moves(const SlotPart& part, RegionId at) const {
     const ElementRange trained = {part.begin, part.n_trained};
     const ElementRange own =

@@ -1,7 +1,7 @@
 #pragma once
-// The ranks of a run, and the part of a block that each of them updates. Every rank runs the passes
-// of its own micro-batches. A rank holds one part of each block's trained weights, of their master
-// and states, and of the sum of their gradients.
+// The ranks of a run, and the part of a block that each of them updates. Every rank runs the
+// passes of the micro-batches it was given. A rank holds one part of each block's trained weights,
+// of their master and states, and of the sum of their gradients.
 
 #include <algorithm>
 #include <cstdint>

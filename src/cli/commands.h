@@ -1,7 +1,7 @@
 #pragma once
-// The verbs of the ferry binary. Each takes the words after the verb and gives the exit code
-//; what goes wrong is an Error, printed by main. Nothing here loads LibTorch: the verbs
-// that train become ferry-trainer.
+// The verbs of the ferry binary. Each takes the words after the verb and gives the exit
+// code; main prints an Error that a verb throws. Nothing here loads LibTorch: the verbs that train
+// become ferry-trainer.
 
 #include <span>
 #include <string>

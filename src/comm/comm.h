@@ -125,7 +125,7 @@ class Comm {
   /** Does the work of a call: looks for an earlier failure first, and keeps one that comes. */
   void call(std::string_view name, const std::function<void(Clock::time_point until)>& work);
 
-  // What calls are made of; the time is that of the whole call.
+  // All calls are made of these three; `until` ends the whole call.
   void move_all(std::span<const SentBytes> sends,
                 std::span<const ReceivedBytes> receives,
                 Clock::time_point until);

@@ -54,8 +54,9 @@ milliseconds left_until(Clock::time_point until) {
   return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(until - Clock::now()));
 }
 
-/** What `work` gives, or nothing where it throws or takes longer. A store whose process is stopped
- * answers nobody, and no deadline of c10d's counts then: the thread that asked it is left behind.
+/** Returns the result of `work`, or nothing where it throws or takes longer. A store whose process
+ * is stopped answers nobody, and no deadline of c10d's counts then: the thread that asked it is
+ * left behind.
  */
 template <typename Work>
 auto within(milliseconds patience, Work work) -> std::optional<decltype(work())> {
@@ -83,7 +84,7 @@ struct Network {
   std::string interface, host_name;
 };
 
-/** What all groups of a rank share. */
+/** All groups of a rank share this state. */
 struct Meeting {
   Network network;
   bool is_served_by_rank_0 = true;  ///< the store; otherwise the launcher serves it

@@ -1,6 +1,6 @@
 #pragma once
-// What ranks send each other between GPUs, through NCCL. LibTorch's own copy of the library does
-// it: no second one is loaded, and a program that has one rank needs none.
+// NCCL carries the bytes that ranks send each other between GPUs. LibTorch's copy of NCCL does the
+// work: no second copy is loaded, and a program with one rank needs none.
 
 #include <chrono>
 #include <memory>

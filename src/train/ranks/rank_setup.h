@@ -1,6 +1,6 @@
 #pragma once
-// What the rank that leads tells the others of a session: settings, model, the place of each byte.
-// JSON, between processes of the same Ferry.
+// The leading rank tells the others of a session by a RankSetup: settings, model, the place of each
+// byte. It is JSON between processes of the same Ferry.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -46,7 +46,7 @@ class RankTeam {
 /** The rank that a launcher, or the leader, gave this process; 0 where there is none. */
 int rank_of_process();
 
-/** What the other ranks do instead of training: returns the exit code when the leader ends. */
+/** The other ranks do this instead of training. Returns the exit code when the leader ends. */
 int follow_leader();
 
 }  // namespace ferry
