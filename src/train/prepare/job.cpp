@@ -313,7 +313,6 @@ void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& optio
                            .head = job.model.table.head,
                            .n_labels = job.data.task->n_labels(),
                            .largest = job.plan.largest,
-                           .n_micro_max = job.plan.shape.n_micro_max,
                            .facts = facts,
                            .shape = job.plan.shape};
   const auto links = job.team->open(setup, job.plan.shape);

@@ -55,30 +55,31 @@ BatchShape batch_shape_in(const Json& json) {
   return shape;
 }
 
-/** Calls `each` with the name of every number that a planner chooses, and the number. */
-template <class Shape, class Each>
-void for_choices(Shape& shape, const Each& each) {
-  each("n_micro_max", shape.n_micro_max);
-  each("n_weight_slots", shape.n_weight_slots);
-  each("n_grad_slots", shape.n_grad_slots);
-  each("n_saved_slots", shape.n_saved_slots);
-  each("n_layer_input_slots", shape.n_layer_input_slots);
-  each("layer_inputs_on_host", shape.layer_inputs_on_host);
-  each("order", shape.order);
-  each("scratch_bytes", shape.scratch_bytes);
-  each("library_bytes", shape.library_bytes);
-  each("generation_bytes", shape.generation_bytes);
-  each("save_buffer_bytes_max", shape.save_buffer_bytes_max);
-  each("pinned_bytes_max", shape.pinned_bytes_max);
-  each("world", shape.ranks.world);
+/** Calls `each` with the name of every number that a planner chooses, and the number of each of the
+ * shapes. */
+template <class Each, class... Shapes>
+void for_choices(const Each& each, Shapes&... shapes) {
+  each("n_micro_max", shapes.n_micro_max...);
+  each("n_weight_slots", shapes.n_weight_slots...);
+  each("n_grad_slots", shapes.n_grad_slots...);
+  each("n_saved_slots", shapes.n_saved_slots...);
+  each("n_layer_input_slots", shapes.n_layer_input_slots...);
+  each("layer_inputs_on_host", shapes.layer_inputs_on_host...);
+  each("order", shapes.order...);
+  each("scratch_bytes", shapes.scratch_bytes...);
+  each("library_bytes", shapes.library_bytes...);
+  each("generation_bytes", shapes.generation_bytes...);
+  each("save_buffer_bytes_max", shapes.save_buffer_bytes_max...);
+  each("pinned_bytes_max", shapes.pinned_bytes_max...);
+  each("world", shapes.ranks.world...);
 }
-template <class Block, class Each>
-void for_choices_of_block(Block& block, const Each& each) {
-  each("weights", block.place.weights);
-  each("states", block.place.states);
-  each("grads", block.place.grads);
-  each("activations", block.activations);
-  each("updates_late", block.updates_late);
+template <class Each, class... Blocks>
+void for_choices_of_block(const Each& each, Blocks&... blocks) {
+  each("weights", blocks.place.weights...);
+  each("states", blocks.place.states...);
+  each("grads", blocks.place.grads...);
+  each("activations", blocks.activations...);
+  each("updates_late", blocks.updates_late...);
 }
 
 template <class Value>
@@ -98,22 +99,22 @@ void take_number(const Json& json, Value& value) {
 
 Json json_of(const StepShape& shape) {
   Json json = Json::object();
-  for_choices(shape, [&](const char* name, const auto& value) { json[name] = number_of(value); });
+  for_choices([&](const char* name, const auto& value) { json[name] = number_of(value); }, shape);
   for (const BlockShape& block : shape.blocks) {
     Json its = Json::object();
-    for_choices_of_block(
-        block, [&](const char* name, const auto& value) { its[name] = number_of(value); });
+    for_choices_of_block([&](const char* name, const auto& value) { its[name] = number_of(value); },
+                         block);
     json["blocks"].push_back(std::move(its));
   }
   return json;
 }
 StepShape shape_in(const Json& json) {
   StepShape shape;
-  for_choices(shape, [&](const char* name, auto& value) { take_number(json.at(name), value); });
+  for_choices([&](const char* name, auto& value) { take_number(json.at(name), value); }, shape);
   for (const Json& its : json.at("blocks")) {
     BlockShape& block = shape.blocks.emplace_back();
-    for_choices_of_block(block,
-                         [&](const char* name, auto& value) { take_number(its.at(name), value); });
+    for_choices_of_block([&](const char* name, auto& value) { take_number(its.at(name), value); },
+                         block);
   }
   return shape;
 }
@@ -148,8 +149,7 @@ Json to_json(const RankSetup& setup) {
   return {{"config", json_of(setup.config)},    {"model_config", setup.model_config},
           {"model_origin", setup.model_origin}, {"head", number_of(setup.head)},
           {"n_labels", setup.n_labels},         {"largest", json_of(setup.largest)},
-          {"n_micro_max", setup.n_micro_max},   {"facts", json_of(setup.facts)},
-          {"shape", json_of(setup.shape)}};
+          {"facts", json_of(setup.facts)},      {"shape", json_of(setup.shape)}};
 }
 
 RankSetup setup_in(const Json& json) {
@@ -160,21 +160,18 @@ RankSetup setup_in(const Json& json) {
   take_number(json.at("head"), setup.head);
   setup.n_labels = json.at("n_labels");
   setup.largest = batch_shape_in(json.at("largest"));
-  setup.n_micro_max = json.at("n_micro_max");
   setup.facts = facts_in(json.at("facts"));
   setup.shape = shape_in(json.at("shape"));
   return setup;
 }
 
 void take_choices(const StepShape& from, StepShape& to) {
-  Json json = json_of(from);
   FERRY_CHECK(from.blocks.size() == to.blocks.size(), "{} blocks and {}", from.blocks.size(),
               to.blocks.size());
-  for_choices(to, [&](const char* name, auto& value) { take_number(json.at(name), value); });
+  const auto copy = [](const char*, const auto& value, auto& copied) { copied = value; };
+  for_choices(copy, from, to);
   for (size_t b = 0; b < to.blocks.size(); ++b)
-    for_choices_of_block(to.blocks[b], [&](const char* name, auto& value) {
-      take_number(json.at("blocks").at(b).at(name), value);
-    });
+    for_choices_of_block(copy, from.blocks[b], to.blocks[b]);
 }
 
 }  // namespace ferry

@@ -16,7 +16,6 @@ struct RankSetup {
   HeadKind head{};
   int64_t n_labels = 0;
   BatchShape largest;
-  int n_micro_max = 1;
   SessionFacts facts;
   /** Of a step's shape what the planner chose: the rest follows from the model. */
   StepShape shape;

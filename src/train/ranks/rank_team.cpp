@@ -81,10 +81,6 @@ std::string hear_leader(Comm& comm) {
   return text;
 }
 
-std::unique_ptr<RankLink> link_of_gpus(const Ranks& ranks, int device, RankLink& on_host) {
-  return make_nccl_link(ranks, on_host, {.device = device});
-}
-
 }  // namespace
 
 RankTeam::RankTeam(const RunRanks& ranks) : ranks_(ranks) {
@@ -127,7 +123,8 @@ std::shared_ptr<LeadingLinks> RankTeam::open(const RankSetup& setup, const StepS
   links->groups = make_rank_groups(*comm_);
   links->on_host = make_comm_link(*links->groups.exchanges, *links->groups.decisions);
   if (!shape.computes_on_host)
-    links->between_gpus = link_of_gpus(shape.ranks, ranks_.gpu_of(0), *links->on_host);
+    links->between_gpus =
+        make_nccl_link(shape.ranks, *links->on_host, {.device = ranks_.gpu_of(0)});
   links->leader = std::make_unique<RankLeader>(shape, links->groups);
   return links;
 }
@@ -147,7 +144,7 @@ void follow_session(const RankSetup& setup, const RankEnvironment& its, Comm& co
   PlanRequest request = {.has_gpu = machine.plan.has_gpu, .trains = setup.facts.trains};
   request.optim = setup.facts.optim;
   request.split_master = choose_split_master(setup.config, table.compute);
-  StepShape shape = make_step_shape(table, setup.largest, request, setup.n_micro_max);
+  StepShape shape = make_step_shape(table, setup.largest, request, setup.shape.n_micro_max);
   take_choices(setup.shape, shape);
   shape.ranks = {.rank = its.rank, .world = its.world};
   const Layout layout = make_layout(shape);
@@ -158,7 +155,7 @@ void follow_session(const RankSetup& setup, const RankEnvironment& its, Comm& co
       make_session_options(setup.config, machine, setup.facts, its.local_world);
   if (machine.plan.has_gpu) {
     options.device_index = ranks_of(setup.config).gpu_of(its.local_rank);
-    between_gpus = link_of_gpus(shape.ranks, options.device_index, *on_host);
+    between_gpus = make_nccl_link(shape.ranks, *on_host, {.device = options.device_index});
   }
   options.link = between_gpus ? between_gpus.get() : on_host.get();
   Session session(table, shape, layout, setup.largest, options);
