@@ -42,7 +42,7 @@ void Executor::save(std::function<void(BlockStates&)> write,
       device_.wait(QueueId::save, sent_[b]);
     }
     device_.submit(QueueId::save, [this, b] {
-      if (window_) window_->forget();
+      if (window_) window_->let_go();
       BlockStates states(shape_, device_, pool_, memory_, window_ ? &*window_ : nullptr, b,
                          n_saved_bytes_);
       save_write_(states);

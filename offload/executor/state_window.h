@@ -24,13 +24,17 @@ class StateWindow {
   void finish_writes();
   /** Fills the weights in memory from the generation that the store begins with. */
   void restore_weights();
-  /** Forgets what it holds: a step has changed it. */
-  void forget() { block_ = -1; }
+  /** Puts back what was changed, and holds nothing: a step may change it from here on. */
+  void let_go() {
+    put_back();
+    forget();
+  }
 
  private:
   /** Makes a piece the one in the window; `is_read`: its bytes are wanted. */
   void hold(int block, int piece);
   void put_back();
+  void forget() { block_ = -1; }
   bool are_weights_on_drive(int block) const { return memory_.layout().block(block).reads_weights; }
   std::byte* weights_of(int block, const StateRecord& record) const;
 

@@ -145,6 +145,7 @@ StepRun Session::begin(std::span<const HostBatch> micro_batches, std::function<b
     return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()}, &its);
   };
   if (shape_.has_peers()) drops = {};
+  rule.commits = !shape_.has_peers();  // a rank's part of a generation is of no use alone
   return executor_->begin(n_micro_, std::move(rule), std::move(drops));
 }
 
@@ -269,7 +270,7 @@ void Session::commit_states() {
 
 Segments& Session::segments() {
   executor_->settle();
-  if (StateWindow* window = executor_->state_window()) window->forget();
+  if (StateWindow* window = executor_->state_window()) window->let_go();
   return segments_;
 }
 

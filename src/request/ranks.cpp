@@ -50,12 +50,6 @@ RunRanks asked_ranks(const config::Config& config) {
   return ranks;
 }
 
-void check_can_share(const config::Config& config) {
-  if (!config.list("nvme_path").empty())
-    throw Error(Fault::usage, "config.nvme_path", "several GPUs keep no states on a drive yet",
-                "leave nvme_path out, or use one GPU");
-}
-
 }  // namespace
 
 RunRanks ranks_of(const config::Config& config) {
@@ -70,7 +64,6 @@ RunRanks ranks_of(const config::Config& config) {
                   "leave gpus out: a launcher says how many there are");
     ranks.world = world;
   }
-  if (ranks.world > 1) check_can_share(config);
   return ranks;
 }
 

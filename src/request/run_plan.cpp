@@ -395,8 +395,9 @@ PlanRequest make_plan_request(const config::Config& config,
   if (const NvmeSettings nvme = nvme_settings(config); !nvme.directories.empty()) {
     request.has_nvme = true;
     request.nvme_budget_bytes =
-        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX));
-    request.n_nvme_copies = nvme_copies(config, trains);
+        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX)) / request.world;
+    // Checkpoints of several ranks hold all states themselves.
+    request.n_nvme_copies = nvme_copies(config, trains && request.world == 1);
   }
   request.placement = choose_placement(config, request);
   request.activations = activations_of(config.text("activations"));

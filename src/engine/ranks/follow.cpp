@@ -89,6 +89,7 @@ void follow(Session& session, RankGroups& groups) {
         break;
       case RankVerb::restore:
         session.restore(command.state);
+        session.commit_states();  // a checkpoint may be the next command
         break;
       case RankVerb::change:
         session.change_optimizer(command.key, command.value);

@@ -71,14 +71,16 @@ void mark(const StorePlace& place, size_t i) {
 StoreFiles StoreFiles::make(const NvmeSettings& settings,
                             const std::string& run_id,
                             const StoreNeed& need,
-                            const DiskOptions& options) {
+                            const DiskOptions& options,
+                            bool locks) {
   FERRY_CHECK(!settings.directories.empty(), "a store without a directory");
   check_store_directories(settings.directories);
-  DirectoryLocks locks = lock_store_directories(settings.directories);
+  DirectoryLocks taken;
+  if (locks) taken = lock_store_directories(settings.directories);
   check_store_room(settings, need);
   StoreFiles files(
       {.files = new_files(settings.directories, run_id), .run = run_id, .n_bytes = need.n_bytes},
-      std::move(locks), options);
+      std::move(taken), options);
   files.unkept_ = files.place_.paths();
   return files;
 }
@@ -105,8 +107,13 @@ StoreFiles::StoreFiles(StorePlace place, DirectoryLocks locks, const DiskOptions
       disk_(open_disk(place_.paths(), place_.n_bytes, options)) {}
 
 StoreFiles::~StoreFiles() {
+  drop_names();
+}
+
+void StoreFiles::drop_names() {
   for (const fs::path& file : unkept_)
     ::unlink(file.c_str());
+  unkept_.clear();
 }
 
 void StoreFiles::keep(std::string uuid) {

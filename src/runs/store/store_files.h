@@ -24,11 +24,13 @@ class StoreFiles {
   /** <directory>/<run_id>.states in each directory, or <run_id>-2.states and so on where another
    * run's is there. All space is reserved. Throws Error(machine) where a run uses one of the
    * directories now, and as check_store_directories(), check_store_room() and open_disk(). No file
-   * stays then. */
+   * stays then. `locks` is false where another process of the run has the directories for this one,
+   * too. */
   static StoreFiles make(const NvmeSettings& settings,
                          const std::string& run_id,
                          const StoreNeed& need,
-                         const DiskOptions& options = {});
+                         const DiskOptions& options = {},
+                         bool locks = true);
 
   /** The files of a store that was made, in the directories where they are now: those of its place,
    * or others that they were moved to. A further file without a mark (an older Ferry made none)
@@ -51,6 +53,8 @@ class StoreFiles {
   /** The store that was made in them has this uuid: each file says so from now on, and stays.
    * Throws Error(machine), DiskFull where a drive is full. */
   void keep(std::string uuid);
+  /** Takes the names of new files away: they end with the process, however that ends. */
+  void drop_names();
 
  private:
   StoreFiles(StorePlace place, DirectoryLocks locks, const DiskOptions& options);

@@ -308,6 +308,7 @@ SessionFacts facts_of(const Job& job) {
 /** The other ranks open a session, too. */
 void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& options) {
   const RankSetup setup = {.config = job.config,
+                           .run_id = options.drive.run,
                            .model_config = job.model.directory.config().json().dump(),
                            .model_origin = job.model.directory.config().origin(),
                            .head = job.model.table.head,

@@ -15,6 +15,7 @@
 #include "src/runs/store/store_room.h"
 #include "src/train/prepare/job.h"
 #include "src/train/prepare/run_state.h"
+#include "src/train/ranks/rank_team.h"
 
 namespace ferry {
 
@@ -28,7 +29,45 @@ bool has_all(const StepShape& shape) {
   return true;
 }
 
+DiskOptions disk_options(const Machine& machine,
+                         const NvmeSettings& settings,
+                         std::span<std::byte> window) {
+  const auto& profile = machine.plan.profile;
+  DiskOptions disk = disk_options_of(profile ? find_nvme(*profile, settings.directories) : nullptr);
+  disk.window = window;
+  disk.deadline = std::min(disk.deadline, hang_patience());
+  return disk;
+}
+
+runs::StoreNeed need_of(const Layout& layout, int n_kept, int64_t n_bytes) {
+  runs::StoreNeed need = {.n_kept = n_kept, .n_bytes = n_bytes};
+  for (const Region& region : layout.regions)
+    if (region.place == Place::nvme)
+      (region.tag == Tag::grads ? need.grad_bytes : need.state_bytes) += region.n_bytes;
+  return need;
+}
+
 }  // namespace
+
+DriveOptions PassingStore::options(const config::Config& config,
+                                   const Machine& machine,
+                                   const Layout& layout,
+                                   const std::string& id,
+                                   const Process& process) {
+  const auto open = [this, &config, &machine, &layout, id, process](
+                        int64_t n_bytes, std::span<std::byte> window) -> Disk& {
+    NvmeSettings settings = nvme_settings(config);
+    if (settings.memory_bytes) *settings.memory_bytes /= process.n_processes;
+    const std::string own_id =
+        process.n_processes > 1 ? fmt::format("{}-part-{}", id, process.number) : id;
+    files_.emplace(runs::StoreFiles::make(settings, own_id, need_of(layout, 0, n_bytes),
+                                          disk_options(machine, settings, window),
+                                          /*locks=*/process.number == 0));
+    files_->drop_names();
+    return files_->disk();
+  };
+  return {.open = open, .n_kept = 0, .run = id, .uuid = {}};
+}
 
 RunStore::RunStore(const fs::path& run,
                    const std::optional<runs::Checkpoint>& checkpoint,
@@ -62,8 +101,13 @@ std::optional<int> RunStore::room_in_store(const Job& job) const {
 }
 
 DriveOptions RunStore::options(const Job& job) {
+  if (!job.plan.shape.trains || job.team) {
+    PassingStore::Process process;
+    if (job.team) process.n_processes = job.team->ranks().local_world();
+    return passing_.options(job.config, job.machine, job.plan.layout, id_, process);
+  }
   const bool has_any = !StateStore::segments_of(job.plan.shape).empty();
-  n_kept_ = has_any && job.plan.shape.trains ? checkpoints_kept(job.config) : 0;
+  n_kept_ = has_any ? checkpoints_kept(job.config) : 0;
   std::optional<int> room;
   try {
     if (place_ && has_any) room = room_in_store(job);
@@ -85,20 +129,10 @@ DriveOptions RunStore::options(const Job& job) {
 
 Disk& RunStore::open(const Job& job, int64_t n_bytes, std::span<std::byte> window) {
   const NvmeSettings settings = nvme_settings(job.config);
-  const auto& profile = job.machine.plan.profile;
-  DiskOptions disk = disk_options_of(profile ? find_nvme(*profile, settings.directories) : nullptr);
-  disk.window = window;
-  disk.deadline = std::min(disk.deadline, hang_patience());
+  const DiskOptions disk = disk_options(job.machine, settings, window);
   if (place_) return files_.emplace(runs::StoreFiles::open(*place_, settings, disk)).disk();
-  runs::StoreNeed need = {.n_kept = n_kept_, .n_bytes = n_bytes};
-  for (const Region& region : job.plan.layout.regions)
-    if (region.place == Place::nvme)
-      (region.tag == Tag::grads ? need.grad_bytes : need.state_bytes) += region.n_bytes;
-  files_.emplace(runs::StoreFiles::make(settings, id_, need, disk));
-  // A model that is asked leaves nothing, however its process ends.
-  std::error_code error;
-  for (const fs::path& path : files_->place().paths())
-    if (!job.plan.shape.trains) fs::remove(path, error);
+  files_.emplace(
+      runs::StoreFiles::make(settings, id_, need_of(job.plan.layout, n_kept_, n_bytes), disk));
   return files_->disk();
 }
 
@@ -114,7 +148,7 @@ void RunStore::keep_last_step(const fs::path& run, const Job& job, bool goes_on_
 
 void RunStore::keep(Session& session, runs::RunDirectory& run, Job& job) {
   StateStore* store = session.drive_store();
-  if (!store) return;
+  if (!store || !files_) return;
   files_->keep(store->extents().identity().uuid);
   job.store = files_->place();
   run.set(runs::kStoreKey, runs::to_json(job.store));

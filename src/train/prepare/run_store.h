@@ -11,10 +11,31 @@
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/store/pin_record.h"
 #include "src/runs/store/store_files.h"
+#include "src/train/prepare/machine.h"
 
 namespace ferry {
 
 struct Job;
+
+/** The store of a session that leaves none: of a model that is only asked, or of a rank's part of
+ * the states, which checkpoints hold. Its files have no names once it is open, so they end with the
+ * process. */
+class PassingStore {
+ public:
+  /** The process among those of its run on this machine. */
+  struct Process {
+    int number = 0, n_processes = 1;
+  };
+  /** `id`: one that no other run of this machine has. All arguments but it outlive the session. */
+  DriveOptions options(const config::Config& config,
+                       const Machine& machine,
+                       const Layout& layout,
+                       const std::string& id,
+                       const Process& process);
+
+ private:
+  std::optional<runs::StoreFiles> files_;
+};
 
 class RunStore {
  public:
@@ -27,7 +48,8 @@ class RunStore {
            const std::optional<runs::LastStep>& last);
 
   /** Opens the store that the job's plan asks for, when the session does: the one that the run has
-   * where it is of the same blocks, else a new one. Throws as runs::StoreFiles. */
+   * where it is of the same blocks, else a new one. It is a PassingStore where the job trains
+   * nothing or has several ranks. Throws as runs::StoreFiles. */
   DriveOptions options(const Job& job);
   /** The store is a run's: its files stay, and run.json and the job tell where. What only killed
    * processes had pinned is free. Nothing where no states live on a drive. */
@@ -47,6 +69,7 @@ class RunStore {
   bool is_needed_ = false;                 ///< its states are there
   int n_kept_ = 0;
   std::optional<runs::StoreFiles> files_;
+  PassingStore passing_;
 };
 
 }  // namespace ferry

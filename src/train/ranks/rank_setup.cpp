@@ -146,15 +146,17 @@ SessionFacts facts_in(const Json& json) {
 }  // namespace
 
 Json to_json(const RankSetup& setup) {
-  return {{"config", json_of(setup.config)},    {"model_config", setup.model_config},
-          {"model_origin", setup.model_origin}, {"head", number_of(setup.head)},
-          {"n_labels", setup.n_labels},         {"largest", json_of(setup.largest)},
-          {"facts", json_of(setup.facts)},      {"shape", json_of(setup.shape)}};
+  return {{"config", json_of(setup.config)},    {"run_id", setup.run_id},
+          {"model_config", setup.model_config}, {"model_origin", setup.model_origin},
+          {"head", number_of(setup.head)},      {"n_labels", setup.n_labels},
+          {"largest", json_of(setup.largest)},  {"facts", json_of(setup.facts)},
+          {"shape", json_of(setup.shape)}};
 }
 
 RankSetup setup_in(const Json& json) {
   RankSetup setup;
   setup.config = config_in(json.at("config"));
+  setup.run_id = json.at("run_id");
   setup.model_config = json.at("model_config");
   setup.model_origin = json.at("model_origin");
   take_number(json.at("head"), setup.head);

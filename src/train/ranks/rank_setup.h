@@ -12,6 +12,7 @@ namespace ferry {
 
 struct RankSetup {
   config::Config config;
+  std::string run_id;  ///< names the files of states on a drive while they have names
   std::string model_config, model_origin;  ///< config.json, and where it was read
   HeadKind head{};
   int64_t n_labels = 0;

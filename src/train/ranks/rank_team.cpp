@@ -23,6 +23,7 @@
 #include "src/plan/plan.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
+#include "src/train/prepare/run_store.h"
 
 extern char** environ;
 
@@ -157,6 +158,9 @@ void follow_session(const RankSetup& setup, const RankEnvironment& its, Comm& co
     options.device_index = ranks_of(setup.config).gpu_of(its.local_rank);
     between_gpus = make_nccl_link(shape.ranks, *on_host, {.device = options.device_index});
   }
+  PassingStore store;
+  options.drive = store.options(setup.config, machine, layout, setup.run_id,
+                                {.number = its.local_rank, .n_processes = its.local_world});
   options.link = between_gpus ? between_gpus.get() : on_host.get();
   Session session(table, shape, layout, setup.largest, options);
   follow(session, groups);

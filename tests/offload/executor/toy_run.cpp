@@ -426,7 +426,7 @@ std::vector<std::byte> ToyRun::states() const {
 
 std::vector<std::vector<std::byte>> ToyRun::states_by_segment() const {
   std::vector<std::vector<std::byte>> states;
-  if (states_) executor_->state_window()->forget();
+  if (states_) executor_->state_window()->let_go();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[b].tensors)
       for (Segment s : lasting_segments(options_.shape.optim))
@@ -456,7 +456,7 @@ std::vector<double> ToyRun::square_sums() const {
 
 std::vector<std::vector<std::byte>> ToyRun::tensors() const {
   std::vector<std::vector<std::byte>> tensors;
-  if (states_) executor_->state_window()->forget();
+  if (states_) executor_->state_window()->let_go();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[b].tensors) {
       auto& bytes = tensors.emplace_back();

@@ -79,6 +79,39 @@ TEST_F(SharedSteps, StopAndGoOn) {
   expect_same_run("one", "stopped");
 }
 
+/** The states of each process's part lie in files of that process, and checkpoints hold all. */
+TEST_F(SharedSteps, KeepTheirPartsOnADrive) {
+  const fs::path drive = root_ / "drive";
+  fs::create_directories(drive);
+  const std::vector<std::string> on_drive = {"--placement=nvme", "--nvme-path=" + drive.string()};
+  const auto with_gpus = [&](int n) {
+    std::vector<std::string> words = on_drive;
+    words.push_back("--gpus=" + std::to_string(n));
+    return words;
+  };
+  ASSERT_EQ(ferry(new_run("two_drives", with_gpus(2))).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "two_drives");
+  EXPECT_FALSE(fs::exists(last_checkpoint("two_drives") / "state" / "drive_states.json"));
+
+  // One process's checkpoints keep the states where they are; more processes go on from these.
+  pid_t leader = start(new_run("drives", on_drive));
+  wait_for_line("drives", 12);
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
+  for (const auto& [n, step] : {std::pair(3, 30), std::pair(1, 50)}) {
+    leader = start(go_on("drives", with_gpus(n)));
+    wait_for_line("drives", step);
+    ::kill(leader, SIGKILL);
+    EXPECT_TRUE(wait_for(leader).was_killed());
+  }
+  ASSERT_EQ(ferry(go_on("drives", with_gpus(2))).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "drives");
+  const auto is_part = [](const fs::directory_entry& file) {
+    return file.path().filename().string().find("-part-") != std::string::npos;
+  };
+  EXPECT_TRUE(std::none_of(fs::directory_iterator(drive), {}, is_part)) << "a part has a name left";
+}
+
 /** torchrun starts the same command for each rank, and says which one it is. */
 TEST_F(SharedSteps, TakeTheRanksOfALauncher) {
   const int port = 20000 + ::getpid() % 20000;
@@ -109,10 +142,6 @@ TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
   EXPECT_NE(refusal({"--gpus=0"}).find("at least one GPU"), std::string::npos);
   EXPECT_NE(refusal({"--gpus=1,1"}).find("named twice"), std::string::npos);
   EXPECT_NE(refusal({"--gpus=two"}).find("'two' is no number"), std::string::npos);
-  fs::create_directories(root_ / "drive");
-  EXPECT_NE(refusal({"--gpus=2", "--nvme-path=" + (root_ / "drive").string()})
-                .find("no states on a drive"),
-            std::string::npos);
   EXPECT_FALSE(fs::exists(root_ / "refused"));
 }
 
