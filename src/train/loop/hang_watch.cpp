@@ -26,7 +26,9 @@ bool is_output_held() {
          std::ranges::any_of(outputs, [](const pollfd& output) { return output.revents == 0; });
 }
 
-[[noreturn]] void leave(const std::string& text) {
+}  // namespace
+
+void leave_at_once(const std::string& text) {
   // In a thread that may hang as well: the log lies on the disk that does not answer, or somebody
   // who hangs holds its lock.
   std::atomic<bool> is_said = false;
@@ -40,8 +42,6 @@ bool is_output_held() {
     std::this_thread::sleep_for(10ms);
   ::_exit(static_cast<int>(Fault::machine));
 }
-
-}  // namespace
 
 void watch_for_hangs(const std::filesystem::path& run) {
   const auto patience = hang_patience();
@@ -61,7 +61,7 @@ void watch_for_hangs(const std::filesystem::path& run) {
       still = now == seen && !is_output_held() ? still + look : 0ms;
       seen = now;
     }
-    leave(text);
+    leave_at_once(text);
   }).detach();
 }
 

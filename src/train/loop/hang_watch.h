@@ -4,6 +4,7 @@
 // never returns. So a thread of its own ends the process.
 
 #include <filesystem>
+#include <string>
 
 namespace ferry {
 
@@ -12,5 +13,8 @@ namespace ferry {
  * checkpoint. Waits are counted, not the clock read: a process that was stopped and continued has
  * not hung; nor has one whose output a terminal or a pipe holds back. Once in a process. */
 void watch_for_hangs(const std::filesystem::path& run);
+
+/** Says the text and leaves with exit code 5, whatever other threads wait for. */
+[[noreturn]] void leave_at_once(const std::string& text);
 
 }  // namespace ferry

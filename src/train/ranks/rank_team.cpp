@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/process/movement.h"
 #include "src/comm/addresses.h"
 #include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
@@ -23,6 +24,7 @@
 #include "src/plan/plan.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
+#include "src/train/loop/hang_watch.h"
 #include "src/train/prepare/run_store.h"
 
 extern char** environ;
@@ -70,6 +72,21 @@ std::vector<pid_t> start_ranks(int world, int port) {
   return started;
 }
 
+/** A twentieth of the time that a hung process has, so that a rank is named within a minute. */
+std::unique_ptr<Pulse> start_pulse(Comm& comm) {
+  const auto lost = [](int /*rank*/, const std::string& what) {
+    leave_at_once(
+        Error(Fault::machine, "ranks.lost",
+              what + ", so this run cannot go on: the process is stopped, or its machine or "
+                     "the network is gone",
+              "go on from the last complete checkpoint, with the GPUs that are left: ferry "
+              "train --resume RUN --gpus N; FERRY_WATCHDOG_S / 20 is how long a rank is waited for")
+            .what());
+  };
+  return std::make_unique<Pulse>(comm,
+                                 PulseOptions{.patience = hang_patience() / 20, .lost = lost});
+}
+
 /** Values of the same size for all ranks come first, then what they describe. */
 void tell_all(Comm& comm, const std::string& text) {
   comm.broadcast_value(static_cast<int64_t>(text.size()), 0);
@@ -100,6 +117,7 @@ RankTeam::RankTeam(const RunRanks& ranks) : ranks_(ranks) {
     started_ = start_ranks(ranks.world, store.port);
   }
   comm_ = connect(environment, std::move(options));
+  pulse_ = start_pulse(*comm_);
 }
 
 RankTeam::~RankTeam() {
@@ -107,6 +125,7 @@ RankTeam::~RankTeam() {
     if (comm_) tell_all(*comm_, "");
   } catch (const std::exception&) {  // a rank is gone, and the others see that, too
   }
+  pulse_.reset();
   comm_.reset();
   using namespace std::chrono_literals;
   const auto end = std::chrono::steady_clock::now() + 20s;
@@ -185,6 +204,7 @@ int follow_leader() {
   if (is_child) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto comm =
       connect(*environment, {.deadline = kDeadline, .connect_deadline = kConnect_deadline});
+  const auto pulse = start_pulse(*comm);
   for (std::string text; !(text = hear_leader(*comm)).empty();)
     follow_session(setup_in(nlohmann::ordered_json::parse(text)), *environment, *comm);
   return 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/comm/comm.h"
+#include "src/comm/pulse.h"
 #include "src/engine/ranks/rank_commands.h"
 #include "src/request/ranks.h"
 #include "src/train/ranks/rank_setup.h"
@@ -41,6 +42,7 @@ class RankTeam {
   RunRanks ranks_;
   std::vector<pid_t> started_;
   std::unique_ptr<Comm> comm_;
+  std::unique_ptr<Pulse> pulse_;
 };
 
 /** The rank that a launcher, or the leader, gave this process; 0 where there is none. */

@@ -69,6 +69,41 @@ TEST_F(SharedSteps, NameAProcessThatDies) {
   expect_same_run("one", "lost");
 }
 
+/** FERRY_WATCHDOG_S = 100: a rank is waited for 5 s. */
+TEST_F(SharedSteps, NameAProcessThatStandsStill) {
+  const auto patient = [] { ::setenv("FERRY_WATCHDOG_S", "100", 1); };
+  // All of them at once, as Ctrl-Z does it: they go on as if nothing had been.
+  pid_t leader = start_ferry(root_, shared_run("still", 3), "", patient);
+  wait_for_line("still", 5);
+  std::vector<pid_t> all = followers_of(leader);
+  ASSERT_EQ(all.size(), 2u);
+  all.push_back(leader);
+  for (pid_t process : all)
+    ::kill(process, SIGSTOP);
+  std::this_thread::sleep_for(7s);
+  for (pid_t process : all)
+    ::kill(process, SIGCONT);
+  wait_for_line("still", 15);
+  ::kill(all[1], SIGSTOP);
+  Outcome outcome = await_end(leader);
+  EXPECT_EQ(outcome.code(), 5) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 2 has not answered for 5 s"), std::string::npos) << outcome.err;
+  wait_until([&] { return !is_there(all[0]) && !is_there(all[1]); });
+
+  leader = start_ferry(root_, go_on("still", {"--gpus=2"}), "", patient);
+  wait_for_line("still", 40);
+  const std::vector<pid_t> followers = followers_of(leader);
+  ASSERT_EQ(followers.size(), 1u);
+  ::kill(leader, SIGSTOP);
+  wait_until([&] { return text_of(root_ / "err").find("rank 0 has not") != std::string::npos; });
+  ::kill(leader, SIGCONT);
+  outcome = await_end(leader);
+  EXPECT_EQ(outcome.code(), 5) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 1 is gone"), std::string::npos) << outcome.err;
+  ASSERT_EQ(ferry(go_on("still")).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "still");
+}
+
 TEST_F(SharedSteps, StopAndGoOn) {
   const pid_t leader = start(shared_run("stopped", 2));
   wait_for_line("stopped", 10);
