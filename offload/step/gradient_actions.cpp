@@ -163,7 +163,8 @@ void GradientActions::add_parts(int b, const Round& round) {
         {layout_.grad_parts[slot], 0, round.n_present * part_bytes},
         {from, 0, round.n_present * part_bytes}, layout_.grad_parts[slot]);
   }
-  const RegionId to = leaves ? layout_.grad_sums[slot] : home;
+  if (leaves && round.micro == 0) ++n_sums_;
+  const RegionId to = leaves ? layout_.grad_sums[n_sums_ % layout_.grad_sums.size()] : home;
   Action sum{.verb = Verb::accumulate,
              .queue = sums_on_host ? QueueId::host : QueueId::compute,
              .block = b,
@@ -174,7 +175,7 @@ void GradientActions::add_parts(int b, const Round& round) {
   put(sum.writes, to, 0, sum_bytes, Role::sum);
   draft_.release(sum, from);
   draft_.add(std::move(sum));
-  if (!leaves) return;
+  if (!leaves || !round.is_last) return;
   if (norm_on_device(b) && shape_.updates_part(b))
     square_sum(b, QueueId::compute, to, layout_.step_sums);
   draft_.add_move({.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b}, {to, 0, sum_bytes},

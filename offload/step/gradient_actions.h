@@ -120,6 +120,7 @@ class GradientActions {
   int n_passes_;
   SlotPool grads_;                  ///< holds blocks, or passes where each micro-batch's leave
   int grad_slot_ = -1;              ///< the last backward's
+  size_t n_sums_ = 0;               ///< of several ranks', that went through regions of the device
   Indexed<bool> updated_;           ///< by block
   std::vector<Bytes> square_sums_;  ///< each block's, as the decision finds it
   int decide_ = -1;

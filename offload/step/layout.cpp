@@ -130,11 +130,10 @@ class LayoutMaker {
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.sums_grads() || (out.is_tied && !is_fp32));
-      // Parts of other ranks arrive for each micro-batch, in either order. Those of a step's only
-      // round are added on the device, as they come.
-      const bool arrives_in_rounds = shape_.has_peers()
-                                         ? shape_.n_micro_max > 1
-                                         : shape_.order == AccumulationOrder::horizontal;
+      // Vertical: a block's micro-batches follow each other, and their sum stays on the device until
+      // it is whole. So does the sum of several ranks' where each has one micro-batch a step.
+      const bool arrives_in_rounds = shape_.order == AccumulationOrder::horizontal &&
+                                     (!shape_.has_peers() || shape_.n_micro_max > 1);
       out.sums_on_host = sums && out.grads_on_host && arrives_in_rounds;
       out.sums_on_device = sums && !out.sums_on_host;
       out.grad_type = is_fp32 || shape_.sums_grads() || out.is_tied ? DType::f32 : shape_.compute;

@@ -91,7 +91,7 @@ struct Layout {
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
   /** Per gradient slot: all ranks' gradients of this rank's part, by rank. */
   std::vector<RegionId> grad_parts;
-  /** Per gradient slot: their sum on its way to the host, where a step has one round. */
+  /** As many as gradient slots: their sum, until it is whole and leaves for the host. */
   std::vector<RegionId> grad_sums;
   /** A use's gradient of a borrowed tensor on its way to a sum in the other memory. */
   RegionId borrowed_on_device = -1, borrowed_on_host = -1;
