@@ -241,10 +241,11 @@ void Executor::exchange(const Action& action) {
 void Executor::accumulate(const Action& action) {
   const Bytes& sum = *find(action.writes, Role::sum);
   bool is_first = !find(action.reads, Role::sum);
+  const int64_t n = sum.n_bytes / static_cast<int64_t>(sizeof(float));
   const auto add = [&](const Bytes& grads) {
-    math_of(action.queue)
-        .accumulate(at<float>(sum), at<std::byte>(grads), shape_.compute,
-                    sum.n_bytes / static_cast<int64_t>(sizeof(float)), is_first);
+    // Ranks may exchange sums.
+    const DType type = grads.n_bytes == sum.n_bytes ? DType::f32 : shape_.compute;
+    math_of(action.queue).accumulate(at<float>(sum), at<std::byte>(grads), type, n, is_first);
     is_first = false;
   };
   if (!find(action.reads, Role::grads)) return add(*find(action.writes, Role::grads));

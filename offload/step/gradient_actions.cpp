@@ -62,7 +62,7 @@ RegionId GradientActions::choose_place(Action& run, int t) {
   if (!block(b).has_grads) return -1;
   const RegionId at = uses_slot(b) ? grads_.region(grad_slot_ = grad_slot(b, t))
                                    : layout_.segment(b, Segment::grads);
-  if (!block(b).sums_on_device || shape_.has_peers()) {
+  if (!block(b).sums_on_device || !sums_own()) {
     put(run.writes, at, 0, grad_bytes(b), Role::grads);
     return at;
   }
@@ -72,10 +72,10 @@ RegionId GradientActions::choose_place(Action& run, int t) {
   draft_.release(run, layout_.grad_temp);
   return at;
 }
-/** Vertical: the sum stays in its slot through all micro-batches. Horizontal, and where there are
- * several ranks: each micro-batch's leaves it. */
+/** Vertical: the sum stays in its slot through all micro-batches. Horizontal, and where each
+ * micro-batch's leave for other ranks: they leave it. */
 int GradientActions::grad_slot(int b, int t) {
-  const int item = is_vertical_ && !shape_.has_peers() ? b : shape_.n_blocks() + t;
+  const int item = is_vertical_ && sums_own() ? b : shape_.n_blocks() + t;
   const int slot = grads_.find(item);
   return slot >= 0 ? slot : grads_.take(item, t).slot;
 }
@@ -100,17 +100,23 @@ void GradientActions::send_grads(int b, int micro, RegionId slot) {
 }
 
 void GradientActions::exchange(int b, RegionId at, const Round& round) {
-  if (block(b).has_grads) receive_parts(b, at, round);
+  if (!block(b).has_grads) return;
+  if (!shape_.exchanges_sums()) return receive_parts(b, at, round);
+  if (!round.is_last) return;
+  // All ranks have a sum where there was a round before this.
+  const int n_present = round.micro > 0 ? shape_.ranks.world : round.n_present;
+  receive_parts(b, at, {.n_present = n_present, .is_last = true});
 }
 void GradientActions::take_parts(int b, int t, const Round& round) {
   if (!block(b).has_grads) return;
   grad_slot_ = grad_slot(b, t);
-  receive_parts(b, -1, round);
+  const bool has_sum = shape_.exchanges_sums() && round.micro > 0;
+  exchange(b, has_sum ? grads_.region(grad_slot_) : -1, round);
 }
 
 /** One action for the block's own gradients, and one for each tensor that it borrows. */
 void GradientActions::receive_parts(int b, RegionId slot, const Round& round) {
-  const auto width = static_cast<int64_t>(size_of(shape_.compute));
+  const auto width = static_cast<int64_t>(size_of(shape_.exchanged_type()));
   const auto [self, world] = shape_.ranks;
   // A rank may have a part of no block.
   const RegionId parts =
@@ -150,7 +156,7 @@ void GradientActions::receive_parts(int b, RegionId slot, const Round& round) {
 void GradientActions::add_parts(int b, const Round& round) {
   const auto slot = static_cast<size_t>(grad_slot_);
   const int64_t part_bytes = shape_.n_part_grad_elements(b, shape_.ranks.rank) *
-                             static_cast<int64_t>(size_of(shape_.compute));
+                             static_cast<int64_t>(size_of(shape_.exchanged_type()));
   const int64_t sum_bytes = segment_bytes(shape_, b, Segment::grads);
   const RegionId home = layout_.segment(b, Segment::grads);
   const bool sums_on_host = block(b).sums_on_host;

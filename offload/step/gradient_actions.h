@@ -39,7 +39,7 @@ class GradientActions {
   using WeightSlot = std::function<RegionId(int block)>;
   /** A micro-batch of each rank, of the ranks that have one. */
   struct Round {
-    int micro = 0;
+    int micro = 0;  ///< of each rank
     int n_present = 0;
     bool is_last = false;
   };
@@ -68,6 +68,8 @@ class GradientActions {
   bool uses_slot(int b) const {
     return block(b).grads_on_host || block(b).writes_grads_to_drive || shape_.has_peers();
   }
+  /** This rank adds the gradients of its own micro-batches. */
+  bool sums_own() const { return !shape_.has_peers() || shape_.exchanges_sums(); }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
   void receive_parts(int b, RegionId slot, const Round& round);

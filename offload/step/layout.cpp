@@ -130,8 +130,8 @@ class LayoutMaker {
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.sums_grads() || (out.is_tied && !is_fp32));
-      // Vertical: a block's micro-batches follow each other, and their sum stays on the device until
-      // it is whole. So does the sum of several ranks' where each has one micro-batch a step.
+      // Vertical: a block's micro-batches follow each other, and their sum stays on the device
+      // until it is whole. So does the sum of several ranks' where each has one micro-batch a step.
       const bool arrives_in_rounds = shape_.order == AccumulationOrder::horizontal &&
                                      (!shape_.has_peers() || shape_.n_micro_max > 1);
       out.sums_on_host = sums && out.grads_on_host && arrives_in_rounds;
@@ -304,9 +304,11 @@ class LayoutMaker {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
       if (of.has_grads && shape_.has_peers()) {
-        grads_host = std::max(grads_host, n * compute_bytes);
+        const auto exchanged = static_cast<int64_t>(size_of(shape_.exchanged_type()));
+        grads_host = std::max(grads_host, n * exchanged);
+        if (shape_.exchanges_sums()) temp = std::max(temp, n * compute_bytes);
         const int64_t all_parts =
-            shape_.ranks.world * shape_.n_part_grad_elements(b, shape_.ranks.rank) * compute_bytes;
+            shape_.ranks.world * shape_.n_part_grad_elements(b, shape_.ranks.rank) * exchanged;
         parts = std::max(parts, all_parts);
         if (of.sums_on_host) staged = std::max(staged, all_parts);
         if (of.grads_on_host && !of.sums_on_host)

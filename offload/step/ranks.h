@@ -16,6 +16,13 @@ struct Ranks {
   bool operator==(const Ranks&) const = default;
 };
 
+/** The order in which the gradients of a step's micro-batches are added where several ranks have
+ * them. ordered: in the order of the micro-batches, whoever has them; the bits are those of one
+ * rank. fast: each rank adds its own first, and these sums are added in the order of ranks, so that
+ * fewer bytes pass between ranks; only where all micro-batches pass through a block before the next
+ * one. */
+enum class Reduction : uint8_t { ordered, fast };
+
 /** Elements [begin, begin + n) of a block. */
 struct ElementRange {
   int64_t begin = 0, n = 0;

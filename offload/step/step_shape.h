@@ -129,6 +129,7 @@ struct StepShape {
    * lower ones. */
   bool split_master = false;
   Ranks ranks;
+  Reduction reduction = Reduction::ordered;
   int n_micro_max = 1;  ///< micro-batches of a step that a rank has, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
@@ -201,6 +202,13 @@ struct StepShape {
   int n_weight_pieces(int block) const;
   bool grads_fp32(int block) const { return compute == DType::f32 || sums_grads() || tied(block); }
   bool has_peers() const { return ranks.world > 1; }
+  /** Ranks exchange sums of their own micro-batches' gradients, once a step. */
+  bool exchanges_sums() const {
+    return has_peers() && reduction == Reduction::fast && n_micro_max > 1 &&
+           order == AccumulationOrder::vertical;
+  }
+  /** The type of the gradients that ranks exchange. */
+  DType exchanged_type() const { return exchanges_sums() ? DType::f32 : compute; }
   /** A step may have several micro-batches, here or on other ranks. */
   bool sums_grads() const { return n_micro_max * ranks.world > 1; }
   /** The part of the block's trained prefix that the rank updates. */

@@ -64,6 +64,7 @@ struct ShapeOptions {
   int64_t large_tensor_elements = 0;  ///< in layer 0
   int64_t embedding_elements = 700;   ///< of the first tensor there
   Ranks ranks;
+  Reduction reduction = Reduction::ordered;
   bool trains = true;
   Frozen frozen = Frozen::nothing;
   simd::Optim optim = simd::Optim::adamw;
@@ -204,6 +205,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.optim = o.optim;
   shape.split_master = o.split_master;
   shape.ranks = o.ranks;
+  shape.reduction = o.reduction;
   shape.n_micro_max = n_rounds(o.n_micro_max, o.ranks.world);
   shape.order = o.order;
   shape.n_weight_slots = o.n_weight_slots;
