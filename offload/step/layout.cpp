@@ -112,8 +112,8 @@ class LayoutMaker {
       out.reads_weights = block(b).place.weights == Place::nvme;
       // A block without weights has nothing to bring into a slot.
       out.n_slot_elements = shape_.n_slot_elements(b);
-      out.streams =
-          out.n_slot_elements > 0 && (block(b).place.weights == Place::host || out.reads_weights);
+      out.streams = out.n_slot_elements > 0 && (block(b).place.weights == Place::host ||
+                                                out.reads_weights || is_gathered_each_pass(b));
       out.updates_on_host = shape_.updates_in(b) == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
       out.writes_grads_to_drive = shape_.grads_on_drive(b);
@@ -148,6 +148,10 @@ class LayoutMaker {
         out_.blocks[b].activations = block(b).activations;
   }
 
+  bool is_gathered_each_pass(int b) const {
+    return block(b).gathers_each_pass && shape_.has_peers() && shape_.is_trained(b) &&
+           block(b).place == BlockPlacement(Place::device);
+  }
   /** The device updates weights of the host. */
   bool has_states_apart(int b) const {
     return block(b).place.weights == Place::host && block(b).place.states == Place::device;
@@ -160,8 +164,8 @@ class LayoutMaker {
     if (out.reads_weights &&
         (!block(b).borrowed.empty() || (out.is_trained && out.n_state_pieces == 0)))
       return false;
-    return place.updates() == place.grads &&
-           (!out.streams || out.updates_on_host || shape_.computes_on_host);
+    return place.updates() == place.grads && (!out.streams || out.updates_on_host ||
+                                              shape_.computes_on_host || is_gathered_each_pass(b));
   }
 
   /** The place of a block's segment. Weights that are updated lie where the update writes them or

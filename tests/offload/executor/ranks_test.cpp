@@ -126,6 +126,46 @@ TEST_P(RanksTest, HaveTheBitsOfOneInWhateverOrderQueuesRun) {
       }
 }
 
+TEST_P(RanksTest, HaveTheBitsOfOneWithPartsGatheredForEachPass) {
+  const Left expected = run_one(options_of(sizes()));
+  int seed = 0;
+  for (int world : {2, 3, 4})
+    for (int gathers : {1, 2})
+      for (AccumulationOrder order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+        for (SimulatedMode mode :
+             {SimulatedMode::serial, SimulatedMode::adversarial, SimulatedMode::threads}) {
+          ShapeOptions o = sizes();
+          o.placing = Placing::gpu;
+          o.gathers_each_pass = gathers;
+          o.order = order;
+          o.mixed_activations = ++seed % 2 == 0;
+          const auto change = [&](ToyOptions& options) {
+            for (int b = 1; seed % 3 == 0 && b < options.shape.n_blocks(); b += 3)
+              options.shape.blocks[b].place = Place::host;
+            options.device.mode = mode;
+            options.device.seed =
+                static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(options.shape.ranks.rank);
+          };
+          EXPECT_EQ(run_ranks(o, world, change), expected) << world << " ranks, seed " << seed;
+        }
+}
+
+TEST_P(RanksTest, HaveNoWeightsButTheirPartsWhereEachPassGathers) {
+  ShapeOptions o = sizes();
+  o.placing = Placing::gpu;
+  o.ranks = {.rank = 1, .world = 4};
+  const auto weights_bytes = [&] {
+    return make_layout(make_shape(o)).bytes_of(Tag::weights, Place::device);
+  };
+  const int64_t whole = weights_bytes();
+  o.gathers_each_pass = 1;
+  const int64_t parts = weights_bytes();
+  // Beside slots of their own, whose tensors are whole, blocks have their parts.
+  const bool has_weights = o.compute != DType::f32;
+  EXPECT_EQ(parts > 0, has_weights);
+  EXPECT_LT(4 * parts, whole);
+}
+
 TEST_P(RanksTest, HaveTheBitsOfOneWhateverIsFrozen) {
   for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
                         Frozen::second_tensors}) {

@@ -65,6 +65,7 @@ struct ShapeOptions {
   int64_t embedding_elements = 700;   ///< of the first tensor there
   Ranks ranks;
   Reduction reduction = Reduction::ordered;
+  int gathers_each_pass = 0;  ///< none, all blocks, or every second one
   bool trains = true;
   Frozen frozen = Frozen::nothing;
   simd::Optim optim = simd::Optim::adamw;
@@ -192,6 +193,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
                                     Activations::selective};
     b.activations = o.mixed_activations ? kAll[index % 4] : o.activations;
+    b.gathers_each_pass = o.gathers_each_pass > 0 && index % o.gathers_each_pass == 0;
     b.updates_late = o.some_update_late && index % 2 == 1;
     shape.blocks.push_back(std::move(b));
   };
