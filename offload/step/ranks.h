@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "simd/kernels.h"
 
@@ -22,6 +23,9 @@ struct Ranks {
  * fewer bytes pass between ranks; only where all micro-batches pass through a block before the next
  * one. */
 enum class Reduction : uint8_t { ordered, fast };
+constexpr std::string_view name_of(Reduction reduction) {
+  return reduction == Reduction::fast ? "fast" : "ordered";
+}
 
 /** Elements [begin, begin + n) of a block. */
 struct ElementRange {

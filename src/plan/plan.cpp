@@ -5,6 +5,7 @@
 #include "models/blocks/generation_memory.h"
 #include "offload/step/ring_size.h"
 #include "src/plan/learnt_steps.h"
+#include "src/plan/search/rank_choices.h"
 #include "src/plan/search/search.h"
 
 namespace ferry {
@@ -53,6 +54,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.optim = request.optim;
   shape.split_master = request.split_master;
   shape.ranks.world = request.world;
+  shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_micro_max = n_rounds(static_cast<int>(n_micro), request.world);
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;
@@ -76,6 +78,7 @@ StepShape make_step_shape(const ModelTable& model,
     ScratchNeed need = table.scratch(largest);
     shape.scratch_bytes = std::max({shape.scratch_bytes, need.forward_bytes, need.backward_bytes});
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
+    block.gathers_each_pass = request.zero_level == kZeroLevel_most;
     shape.blocks.push_back(std::move(block));
   }
   link_blocks(shape, model, largest);
@@ -189,12 +192,14 @@ Simulation simulate_plan(const CostModel& cost,
   return simulation;
 }
 
-std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& request) {
+std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& wishes) {
+  const PlanRequest request = settle_rank_choices(model, wishes);
   if (auto plan = find_learnt_plan(model, request)) return plan;
   return search_plan(model, request).plan;
 }
 
-Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>* nearest) {
+Plan make_plan(const ModelTable& model, const PlanRequest& wishes, std::optional<Plan>* nearest) {
+  const PlanRequest request = settle_rank_choices(model, wishes);
   if (auto plan = find_learnt_plan(model, request)) return std::move(*plan);
   Search search = search_plan(model, request);
   if (search.plan) return std::move(*search.plan);

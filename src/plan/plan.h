@@ -35,6 +35,10 @@ struct PlanRequest {
    * the texts are not known, and every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
   int world = 1;  ///< ranks that share a step, each with these budgets
+  /** How ranks keep what lives on their GPUs. 2: whole weights beside a part of states and
+   * gradients; 3: a part of the weights, too, which each pass gathers. */
+  std::optional<int> zero_level;
+  std::optional<Reduction> reduction;
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
@@ -74,6 +78,8 @@ struct PlanRequest {
   /** Notes on wishes of the user that were taken otherwise than they were written. */
   std::vector<std::string> notes;
 };
+
+inline constexpr int kZeroLevel_least = 2, kZeroLevel_most = 3;
 
 /** Slots for blocks' weights: one is read, one is on its way, and one may wait; at least two. */
 inline constexpr int kWeightSlots = 3, kWeightSlots_least = 2;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/bytes.h"
+#include "src/plan/search/rank_choices.h"
 #include "src/plan/search/search.h"
 
 namespace ferry {
@@ -133,10 +134,11 @@ const Rival* fastest_of(std::span<const Rival> tried) {
 }
 
 PlanChoice choose_plan(const ModelTable& model,
-                       const PlanRequest& request,
+                       const PlanRequest& wishes,
                        Plan plan,
                        const ChoosingOptions& options) {
-  if (!request.machine || !plan.predicted) return {.plan = std::move(plan)};
+  if (!wishes.machine || !plan.predicted) return {.plan = std::move(plan)};
+  const PlanRequest request = settle_rank_choices(model, wishes);
   return Choosing(model, request, options).choose(std::move(plan));
 }
 

@@ -407,6 +407,10 @@ PlanRequest make_plan_request(const config::Config& config,
     if (const std::string& wish = config.text("accumulation_order"); wish != "auto")
       request.order =
           wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+  if (const std::string& level = config.text("zero_level"); level != "auto")
+    request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
+  if (const std::string& wish = config.text("reduction"); wish != "auto")
+    request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
   request.timed_with = timing_settings_of(config);
   if (auto slots = config.maybe_integer("slots")) request.n_weight_slots = static_cast<int>(*slots);
   return request;

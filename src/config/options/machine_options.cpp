@@ -136,6 +136,29 @@ std::vector<Option> machine_options() {
        .help = "GPUs that share each step: how many (2), or which ones (0,2). Each holds a part of "
                "the states and takes micro-batches in turn. Never changes the result. With "
                "device = cpu, processes on the CPU."},
+      {.key = "zero_level",
+       .label = "ZeRO level",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "2", "3"},
+       .verbs = kTraining,
+       .help = "For experiments: what each of several GPUs holds of layers that live on the GPUs: "
+               "their whole weights, and a part of states and gradients (2), or a part of the "
+               "weights, too (3), which come together for each pass. auto takes the faster one "
+               "that fits. Never changes the result."},
+      {.key = "reduction",
+       .label = "Reduction of gradients",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "ordered", "fast"},
+       .verbs = kTraining,
+       .help = "The order in which several GPUs add the gradients of a step: in that of its "
+               "micro-batches, which gives the bits of one GPU (ordered), or each GPU its own "
+               "first, which sends less (fast). auto takes fast where ordered would take 3 % "
+               "longer."},
       {.key = "pinned_memory",
        .label = "Pinned memory",
        .type = Type::bytes,

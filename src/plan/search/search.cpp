@@ -12,6 +12,7 @@
 #include "src/plan/search/fill.h"
 #include "src/plan/search/late_updates.h"
 #include "src/plan/search/move_states.h"
+#include "src/plan/search/rank_choices.h"
 
 namespace ferry {
 namespace {
@@ -95,12 +96,13 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
         std::pair{"gradients", plan.n_grads_on_nvme}})
     if (n > 0)
       on_nvme += fmt::format("; {} of {} of {} blocks on NVMe", what, n, plan.shape.n_blocks());
-  return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}{}; saved tensors {}{}",
+  return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}{}; saved tensors {}{}{}",
                      plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
                      is_vertical ? ", all through a block before the next block" : "", resident,
                      resident.empty() ? "" : " ", place_text(request, plan, choice), on_nvme,
                      saved_text(plan, choice.activations),
-                     choice.layer_inputs == Place::host ? "; outputs of blocks on the host" : "");
+                     choice.layer_inputs == Place::host ? "; outputs of blocks on the host" : "",
+                     rank_choices_text(plan.shape));
 }
 
 double faster_than_seconds(const Plan& plan) {
@@ -518,7 +520,8 @@ Search search_plan(const ModelTable& model, const PlanRequest& request, Takes ta
   return Searcher(model, both, takes).go();
 }
 
-std::vector<Plan> search_rivals(const ModelTable& model, const PlanRequest& request, double share) {
+std::vector<Plan> search_rivals(const ModelTable& model, const PlanRequest& wishes, double share) {
+  const PlanRequest request = settle_rank_choices(model, wishes);
   const auto rivals_of = [&](const PlanRequest& of) {
     return Searcher(model, of, Takes::fastest, share).rivals();
   };

@@ -55,6 +55,7 @@ Identity identity_of(const Job& job) {
   if (data.task->may_be_packed()) identity["packing"] = config.flag("packing");
   identity["train_batch_size"] = data.split.train_batch_size;
   identity["per_device_train_batch_size"] = data.split.micro_batch_size;
+  identity["reduction"] = name_of(job.plan.shape.reduction);
   identity["max_length"] = data.max_length;
   identity["token_sizes"] = data.token_sizes;
   identity["seed"] = config.integer("seed");

@@ -193,6 +193,7 @@ void fix_identity(Job& job) {
   config::Config& config = job.config;
   config.choose("per_device_train_batch_size", fmt::format("{}", job.data.split.micro_batch_size),
                 "planner");
+  config.choose("reduction", std::string(name_of(job.plan.shape.reduction)), "planner");
   config.choose("token_sizes", fmt::format("{}", fmt::join(job.data.token_sizes, ",")), "planner");
   if (config.is_auto("intra_op_threads") && !job.machine.plan.has_gpu)
     config.choose("intra_op_threads", fmt::format("{}", job.machine.n_cores), "machine");

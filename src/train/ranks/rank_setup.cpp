@@ -72,12 +72,14 @@ void for_choices(const Each& each, Shapes&... shapes) {
   each("save_buffer_bytes_max", shapes.save_buffer_bytes_max...);
   each("pinned_bytes_max", shapes.pinned_bytes_max...);
   each("world", shapes.ranks.world...);
+  each("reduction", shapes.reduction...);
 }
 template <class Each, class... Blocks>
 void for_choices_of_block(const Each& each, Blocks&... blocks) {
   each("weights", blocks.place.weights...);
   each("states", blocks.place.states...);
   each("grads", blocks.place.grads...);
+  each("gathers_each_pass", blocks.gathers_each_pass...);
   each("activations", blocks.activations...);
   each("updates_late", blocks.updates_late...);
 }

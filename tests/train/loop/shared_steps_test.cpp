@@ -40,6 +40,34 @@ TEST_F(SharedSteps, HaveTheBitsOfOneProcess) {
   }
 }
 
+TEST_F(SharedSteps, HaveTheBitsOfOneWhereEachPassGathersWeights) {
+  ASSERT_EQ(ferry(new_run("gathered", {"--gpus=3", "--zero-level=3"})).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "gathered" / "run.json").find("gathered for each pass"),
+            std::string::npos);
+  expect_same_run("one", "gathered");
+}
+
+/** The sums that ranks exchange have bits of their own, which a resumed run keeps. */
+TEST_F(SharedSteps, ExchangeSumsWhereTheyAreAskedTo) {
+  const auto fast = [](const std::string& run) {
+    return new_run(run, {"--gpus=2", "--reduction=fast", "--accumulation-order=vertical",
+                         "--micro-batch-size=2"});
+  };
+  ASSERT_EQ(ferry(fast("fast")).code(), 0) << text_of(root_ / "err");
+  const pid_t leader = start(fast("fast_killed"));
+  wait_for_line("fast_killed", 30);
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
+  const Outcome refused = ferry(go_on("fast_killed", {"--reduction=ordered"}));
+  EXPECT_EQ(refused.code(), 2) << refused.err;
+  EXPECT_NE(refused.err.find("reduction"), std::string::npos) << refused.err;
+  ASSERT_EQ(ferry(go_on("fast_killed")).code(), 0) << text_of(root_ / "err");
+  expect_same_run("fast", "fast_killed");
+  ASSERT_EQ(ferry(new_run("whole", {"--micro-batch-size=2"})).code(), 0) << text_of(root_ / "err");
+  EXPECT_FALSE(curve_of("whole") == curve_of("fast"));
+}
+
 TEST_F(SharedSteps, GoOnWithOtherNumbersAfterKills) {
   const std::vector<std::pair<int, int>> kills = {{3, 12}, {2, 30}, {1, 50}};  // of a step
   for (const auto& [n, step] : kills) {
