@@ -14,6 +14,7 @@
 #include "src/files/paths.h"
 #include "src/inputs/given_data.h"
 #include "src/inputs/prompts.h"
+#include "src/request/ranks.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/service/machine/smaller_machine.h"
 #include "src/service/train_check.h"
@@ -41,15 +42,22 @@ int fail_training(const Error& error, const std::string& resumed_from, bool want
 }
 
 /** A launcher starts this command for each rank, and the first one leads the others. */
-bool follows() {
+bool is_launched_to_follow() {
   const auto its = read_rank_environment(std::getenv);
   return its && its->rank > 0;
+}
+
+/** Model and data are for the host that leads: the others look at neither. */
+bool follows_other_host(Arguments arguments) {
+  const config::CommandLine command = config::parse_command_line("train", arguments);
+  return !command.wants_help && ranks_to_start(command.config).follows();
 }
 
 }  // namespace
 
 int run_train(Arguments arguments) {
-  if (follows()) become_trainer("follow", {});
+  if (is_launched_to_follow()) become_trainer("follow", {});
+  if (follows_other_host(arguments)) become_trainer("follow", arguments);
   auto command = read_settings("train", arguments);
   if (!command) return 0;
   if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -47,6 +49,7 @@
 #include "src/train/prepare/run_state.h"
 #include "src/train/prepare/run_store.h"
 #include "src/train/prepare/settle_plan.h"
+#include "src/train/ranks/following.h"
 #include "src/train/ranks/rank_team.h"
 
 namespace ferry {
@@ -66,6 +69,7 @@ struct OpenRun {
   std::unique_ptr<runs::RunDirectory> directory;
   std::optional<runs::TrainLog> log;
   std::string advice;                  ///< what more is said where it fails
+  std::shared_ptr<RankTeam> team;      ///< where there are several ranks, once they have met
   std::optional<Listening> listening;  // last: it ends before the log
 };
 
@@ -379,8 +383,19 @@ Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, O
   return promise;
 }
 
+/** Ranks that this process does not start wait for it from now on: they hear of whatever fails. */
+std::shared_ptr<RankTeam> meet_other_hosts(const config::Config& config) {
+  const RunRanks ranks = ranks_to_start(config);
+  if (!ranks.place || ranks.world == 1) return nullptr;
+  if (!ranks.is_launched)
+    log_line(fmt::format("ferry: host 0 of {} (from 0) leads; it waits for the others at {}:{}",
+                         ranks.n_hosts, ranks.place->master_address, ranks.place->master_port));
+  return std::make_shared<RankTeam>(ranks, patience_for_ranks(config));
+}
+
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
+  run.team = meet_other_hosts(command.config);
   std::optional<runs::ResumePoint> resumed;
   const std::string from = command.config.text("resume_from_checkpoint");
   if (!from.empty()) {
@@ -404,7 +419,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     });
   ResumedFrom states;
   if (resumed) states = find_states(*resumed, from, command.config);
-  Job job = prepare(std::move(command.config), {.checkpoint = checkpoint});
+  Job job = prepare(std::move(command.config), {.checkpoint = checkpoint, .team = run.team});
+  run.team = job.team;
   if (checkpoint) check_same(*checkpoint, job);
   if (states.last) check_same(*states.last, job);
   if (goes_on && checkpoint->step >= job.steps.total)
@@ -491,6 +507,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   log_line(fmt::format("ferry: {}", error.what()));
+  if (run.team) run.team->end(exit_code, error.what());
   auto end = nlohmann::ordered_json::parse(json_of_error(error.what(), exit_code));
   end["exit_code"] = exit_code;
   tell_event("end", end);
@@ -507,7 +524,9 @@ int fail_training(const OpenRun& run, const std::exception& error, int exit_code
 int run_train(config::CommandLine command, const std::vector<std::string>& words) {
   OpenRun run;
   try {
-    return train_in(run, std::move(command), words);
+    const int exit_code = train_in(run, std::move(command), words);
+    if (run.team) run.team->end(exit_code, exit_code == 0 ? "" : "it was stopped");
+    return exit_code;
   } catch (const Error& error) {
     return fail_training(run, error, error.exit_code());
   } catch (const std::exception& error) {
@@ -613,23 +632,36 @@ int fail(std::string_view message, int exit_code, const std::vector<std::string>
   return exit_code;
 }
 
-/** The rank is named: several write to one terminal. */
-int run_follow() {
+/** A rank that does not lead. It is named: several write to one terminal. */
+int run_rank(const std::function<int()>& follow) {
+  const auto name = [] {
+    return rank_of_process() > 0 ? fmt::format("rank {}: ", rank_of_process()) : "";
+  };
   try {
-    return follow_leader();
+    return follow();
   } catch (const Error& error) {
-    log_line(fmt::format("ferry: rank {}: {}", rank_of_process(), error.what()));
+    log_line(fmt::format("ferry: {}{}", name(), error.what()));
     return error.exit_code();
   } catch (const std::exception& error) {
-    log_line(fmt::format("ferry: rank {}: {}", rank_of_process(), error.what()));
+    log_line(fmt::format("ferry: {}{}", name(), error.what()));
     return static_cast<int>(Fault::machine);
   }
+}
+
+/** `ferry train` of a host that does not lead; without arguments as a launcher has started it. */
+int run_follow(const std::vector<std::string>& arguments) {
+  return run_rank([&] {
+    return arguments.empty()
+               ? follow_as_launched()
+               : follow_as_host(config::parse_command_line("train", arguments).config);
+  });
 }
 
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   if (verb == "bench") return measure::run_bench_verb(arguments);
-  if (verb == "follow") return run_follow();
+  if (verb == "follow") return run_follow(arguments);
+  if (verb == "rank") return run_rank([&] { return follow_as_child(arguments); });
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
   if (verb == "train") {
