@@ -6412,10 +6412,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>第一台主机的端口</translation>
     </message>
     <message>
-        <source>Several hosts</source>
-        <translation>多台主机</translation>
-    </message>
-    <message>
         <source>TCP port</source>
         <translation>TCP 端口</translation>
     </message>
@@ -6438,6 +6434,26 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>time</source>
         <translation>时间</translation>
+    </message>
+    <message>
+        <source>Hosts and restarts</source>
+        <translation>主机与重新启动</translation>
+    </message>
+    <message>
+        <source>How often the run starts anew from its last checkpoint where one of its processes dies. Faults of settings, data or memory end it at once.</source>
+        <translation>某个进程意外终止时，运行最多从最近的检查点重新开始多少次。设置、数据或内存的错误会立即结束运行。</translation>
+    </message>
+    <message>
+        <source>Restarts</source>
+        <translation>重新启动次数</translation>
+    </message>
+    <message>
+        <source>restarts</source>
+        <translation>次</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation type="unfinished">无</translation>
     </message>
 </context>
 <context>

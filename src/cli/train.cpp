@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/inputs.h"
+#include "src/cli/restarts.h"
 #include "src/cli/settings.h"
 #include "src/comm/rank_environment.h"
 #include "src/files/paths.h"
@@ -53,11 +54,19 @@ bool follows_other_host(Arguments arguments) {
   return !command.wants_help && ranks_to_start(command.config).follows();
 }
 
+/** This process becomes the trainer, or watches it where it may be started anew. */
+int start_trainer(std::string_view verb, Arguments arguments) {
+  const config::CommandLine command = config::parse_command_line("train", arguments);
+  const auto n_restarts = static_cast<int>(command.config.integer("max_restarts"));
+  if (n_restarts > 0) return train_with_restarts(verb, arguments, n_restarts);
+  become_trainer(verb, arguments);
+}
+
 }  // namespace
 
 int run_train(Arguments arguments) {
   if (is_launched_to_follow()) become_trainer("follow", {});
-  if (follows_other_host(arguments)) become_trainer("follow", arguments);
+  if (follows_other_host(arguments)) return start_trainer("follow", arguments);
   auto command = read_settings("train", arguments);
   if (!command) return 0;
   if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())
@@ -87,7 +96,7 @@ int run_train(Arguments arguments) {
     return fail_training(error, command->config.text("resume_from_checkpoint"),
                          command->wants_json);
   }
-  become_trainer("train", arguments);
+  return start_trainer("train", arguments);
 }
 
 }  // namespace ferry::cli

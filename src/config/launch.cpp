@@ -3,7 +3,7 @@
 namespace ferry::config {
 
 bool is_of_launch(const Option& option) {
-  return option.group == "Several hosts";
+  return option.group == "Hosts and restarts";
 }
 
 void forget_launch(Config& config) {

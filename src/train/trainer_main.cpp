@@ -21,6 +21,8 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/process/out_of_memory.h"
+#include "src/base/process/supervision.h"
+#include "src/comm/rank_lost.h"
 #include "src/config/command_line/command_line.h"
 #include "src/config/models/models.h"
 #include "src/engine/state/weights.h"
@@ -84,6 +86,17 @@ void open_run(OpenRun& run,
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
   for (const std::string& line : notes)
     log_only(fmt::format("ferry: {}", line));  // the ferry binary has said them
+}
+
+/** A run that was started anew says so in all that is kept of it. */
+void tell_restart(OpenRun& run) {
+  const auto& restart = restart_of_this_process();
+  if (!restart) return;
+  log_only(fmt::format("ferry: the run starts anew, restart {}", *restart));
+  nlohmann::ordered_json restarts = run.directory->get("restarts");
+  restarts.push_back(*restart);
+  run.directory->set("restarts", std::move(restarts));
+  tell_event("restart", {{"restart", *restart}});
 }
 
 /** Says why in run.json, then goes on as an error. Where the run's directory has gone, that is the
@@ -409,7 +422,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   const auto checkpoint = resumed ? resumed->checkpoint : std::nullopt;
   for (const char* key : {"model_name_or_path", "config_name", "tokenizer_name"})
     if (const config::Origin& model = command.config.origin(key);
-        checkpoint && model.source == config::Source::command_line)
+        checkpoint && model.source == config::Source::command_line && !restart_of_this_process())
       log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
                            checkpoint->path.filename().string()));
   if (checkpoint)
@@ -443,6 +456,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   run.path = directory;
   open_run(run, taken ? taken->release() : make_output_directory(job, directory), command.notes,
            words);
+  tell_restart(run);
   watch_for_hangs(run.path);
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it
@@ -459,7 +473,10 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     if (!states.note.empty()) log_line(states.note);
     if (!states.has_any()) log_line("the run has no checkpoint: it begins at step 0");
   }
-  if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on
+  if (!resumed) {
+    write_settings(job.config, run.path);  // first: what has them can go on
+    tell_supervisor(kToldRun, run.path.string());
+  }
   nlohmann::ordered_json about = {
       {"model", name_of_model(job.config)},
       {"dataset", job.config.text("dataset")},
@@ -489,7 +506,10 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     print_start(job, loaded, states.has_any(), terminal);
     Promise promise = rehearse_and_load(*session, job, states, run);
     store.keep_last_step(run.path, job, states.last.has_value());
-    if (resumed) write_settings(job.config, run.path);  // the checkpoint has agreed with them
+    if (resumed) {
+      write_settings(job.config, run.path);  // the checkpoint has agreed with them
+      tell_supervisor(kToldRun, run.path.string());
+    }
     promise.peak_bytes += before_bytes;
     print_expected(promise);
     run.directory->set("promised", promised_json(promise));
@@ -521,11 +541,21 @@ int fail_training(const OpenRun& run, const std::exception& error, int exit_code
   return exit_code;
 }
 
+/** A rank that is gone may come back with the next start, unless a fault of settings or memory has
+ * ended it. */
+void tell_loss(const OpenRun& run, const RankLost& loss) {
+  if (!run.team || !run.team->has_failed_by_itself()) tell_supervisor(kToldLoss, loss.what());
+}
+
 int run_train(config::CommandLine command, const std::vector<std::string>& words) {
   OpenRun run;
   try {
     const int exit_code = train_in(run, std::move(command), words);
     if (run.team) run.team->end(exit_code, exit_code == 0 ? "" : "it was stopped");
+    return exit_code;
+  } catch (const RankLost& loss) {
+    const int exit_code = fail_training(run, loss, loss.exit_code());
+    tell_loss(run, loss);
     return exit_code;
   } catch (const Error& error) {
     return fail_training(run, error, error.exit_code());
@@ -639,6 +669,10 @@ int run_rank(const std::function<int()>& follow) {
   };
   try {
     return follow();
+  } catch (const RankLost& loss) {
+    log_line(fmt::format("ferry: {}{}", name(), loss.what()));
+    tell_supervisor(kToldLoss, loss.what());
+    return loss.exit_code();
   } catch (const Error& error) {
     log_line(fmt::format("ferry: {}{}", name(), error.what()));
     return error.exit_code();
@@ -683,6 +717,7 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   // A limit on file sizes is then an error with a message, and what was half-written goes.
   std::signal(SIGXFSZ, SIG_IGN);
+  ferry::take_supervision();
   ferry::end_on_lost_pages();
   ferry::end_on_lost_memory();
   ferry::keep_memory_reserve();

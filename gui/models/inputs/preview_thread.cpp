@@ -16,7 +16,7 @@ std::string key_of(const config::Config& config) {
   constexpr std::string_view kWithout[] = {"dtype",          "deterministic",
                                            "Optimizer",      "Batch and schedule",
                                            "Regularisation", "Memory and placement",
-                                           "Threads",        "Several hosts",
+                                           "Threads",        "Hosts and restarts",
                                            "Output",         "Samples",
                                            "Generation",     "Evaluation and logging"};
   constexpr std::string_view kWith[] = {"train_batch_size", "per_device_train_batch_size"};

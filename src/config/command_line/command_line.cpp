@@ -33,10 +33,10 @@ Environment process_environment() {
 namespace {
 
 /** FERRY_ variables that are no options: read by simd/, offload/, the start of the trainer, the
- * search of models, tests. */
-constexpr std::array<std::string_view, 6> kOtherVariables = {"FERRY_SIMD",       "FERRY_HOST_WAITS",
-                                                             "FERRY_WATCHDOG_S", "FERRY_TRAINER",
-                                                             "FERRY_MODELS",     "FERRY_SHARED"};
+ * search of models, the watcher of a trainer, tests. */
+constexpr std::array<std::string_view, 8> kOtherVariables = {
+    "FERRY_SIMD",   "FERRY_HOST_WAITS", "FERRY_WATCHDOG_S", "FERRY_TRAINER",
+    "FERRY_MODELS", "FERRY_SHARED",     "FERRY_SUPERVISOR", "FERRY_RESTART"};
 constexpr std::array<std::string_view, 5> kSwitches = {"help", "json", "dry_run", "preset",
                                                        "config"};
 

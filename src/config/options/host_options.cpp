@@ -1,12 +1,12 @@
-// Options of one start of a run that several hosts share: who they are and where they meet. A run's
-// config.toml has none of them (launch.h), since a run may go on with other hosts.
+// Options of one start of a run: the hosts that share it, where they meet, how often it may start
+// anew. A run's config.toml has none of them (launch.h), since it may go on with other hosts.
 
 #include "src/config/options/option_groups.h"
 
 namespace ferry::config {
 namespace {
 
-constexpr std::string_view kHostsGroup = "Several hosts";
+constexpr std::string_view kHostsGroup = "Hosts and restarts";
 constexpr double kMaxHosts = 1024;
 
 }  // namespace
@@ -59,6 +59,16 @@ std::vector<Option> host_options() {
        .range = {1, 86400},
        .help = "Time in which all processes of a run must have come. After it the run ends and "
                "names those that are missing."},
+      {.key = "max_restarts",
+       .label = "Restarts",
+       .type = Type::integer,
+       .group = kHostsGroup,
+       .value = "0",
+       .unit = "restarts",
+       .special = {"0", "none"},
+       .range = {0, 1000},
+       .help = "How often the run starts anew from its last checkpoint where one of its processes "
+               "dies. Faults of settings, data or memory end it at once."},
   };
 }
 

@@ -10,9 +10,11 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/base/process/supervision.h"
 #include "src/comm/names.h"
 #include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
@@ -118,6 +120,37 @@ int follow_in_silence(std::optional<int> device, std::chrono::seconds patience) 
   return follow_leader(place, device, *comm).exit_code;
 }
 
+/** The first rank of a host, and the processes of the others. */
+struct Host {
+  std::unique_ptr<RankProcesses> processes;
+  std::unique_ptr<Comm> comm;  // first to end: the other processes see it
+};
+
+Host connect_host(const RunRanks& ranks, std::chrono::seconds patience) {
+  Host host{std::make_unique<RankProcesses>(), nullptr};
+  host.processes->start(*ranks.place, ranks, patience);
+  host.comm = connect(*ranks.place, {.deadline = kRankDeadline,
+                                     .connect_deadline = patience,
+                                     .while_waiting = [&] { host.processes->check(); }});
+  host.processes->note_meeting();
+  return host;
+}
+
+/** A host that is started anew may come before the leader that it has lost is quite gone, and then
+ * tries again. */
+Host meet_leader(const RunRanks& ranks, std::chrono::seconds patience) {
+  using namespace std::chrono_literals;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    try {
+      return connect_host(ranks, patience);
+    } catch (const Error&) {
+      if (!restart_of_this_process() || std::chrono::steady_clock::now() > end) throw;
+    }
+    std::this_thread::sleep_for(500ms);
+  }
+}
+
 }  // namespace
 
 int rank_of_process() {
@@ -146,16 +179,10 @@ int follow_as_host(const config::Config& config) {
   const std::string name = fmt::format("ferry: host {}", ranks.host);
   log_line(fmt::format("{} of {} (from 0) has {}; it waits for host 0, which leads, at {}:{}", name,
                        ranks.n_hosts, name_ranks(own), place.master_address, place.master_port));
-  RankProcesses processes;
-  const std::chrono::seconds patience = patience_for_ranks(config);
-  processes.start(place, ranks, patience);
-  const auto comm = connect(place, {.deadline = kRankDeadline,
-                                    .connect_deadline = patience,
-                                    .while_waiting = [&] { processes.check(); }});
-  processes.note_meeting();
+  Host host = meet_leader(ranks, patience_for_ranks(config));
   explain_interrupts();
   log_line(fmt::format("{}: all {} ranks are there, and the run begins", name, place.world));
-  const RankEnd end = follow_leader(place, ranks.gpu_of(0), *comm);
+  const RankEnd end = follow_leader(place, ranks.gpu_of(0), *host.comm);
   if (end.exit_code == 0)
     log_line(fmt::format("{}: the run is finished", name));
   else

@@ -86,21 +86,41 @@ void RankProcesses::check() {
     if (::waitpid(process->pid, &status, WNOHANG) != process->pid) continue;
     const int rank = process->rank;
     processes_.erase(process);
+    ends_.push_back(status);
     throw Error(Fault::machine, "ranks.start",
                 fmt::format("rank {} {} before all ranks had come", rank, describe_end(status)),
                 "its output says why");
   }
 }
 
+void RankProcesses::await_until(std::chrono::steady_clock::time_point end) {
+  using namespace std::chrono_literals;
+  for (;; std::this_thread::sleep_for(5ms)) {
+    std::erase_if(processes_, [&](const Process& process) {
+      int status = 0;
+      if (::waitpid(process.pid, &status, WNOHANG) == 0) return false;
+      ends_.push_back(status);
+      return true;
+    });
+    if (processes_.empty() || std::chrono::steady_clock::now() > end) return;
+  }
+}
+
+bool RankProcesses::have_failed_by_themselves() {
+  using namespace std::chrono_literals;
+  await_until(std::chrono::steady_clock::now() + 5s);
+  return std::ranges::any_of(ends_, [](int status) {
+    const auto is = [&](Fault fault) { return WEXITSTATUS(status) == static_cast<int>(fault); };
+    return WIFEXITED(status) && (is(Fault::usage) || is(Fault::does_not_fit) || is(Fault::data));
+  });
+}
+
 RankProcesses::~RankProcesses() {
   using namespace std::chrono_literals;
-  const auto end = std::chrono::steady_clock::now() + (have_met_ ? 20s : 1s);
-  for (const Process& process : processes_) {
-    while (::waitpid(process.pid, nullptr, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() > end) ::kill(process.pid, SIGKILL);
-      std::this_thread::sleep_for(5ms);
-    }
-  }
+  await_until(std::chrono::steady_clock::now() + (have_met_ ? 20s : 1s));
+  for (const Process& process : processes_)
+    ::kill(process.pid, SIGKILL);
+  await_until(std::chrono::steady_clock::time_point::max());
 }
 
 }  // namespace ferry

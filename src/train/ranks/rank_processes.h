@@ -27,13 +27,19 @@ class RankProcesses {
   /** Until they have met: throws Error(machine) where one has ended. */
   void check();
   void note_meeting() { have_met_ = true; }
+  /** True where one has ended by a fault of settings, data or memory; waits up to 5 s for all. */
+  bool have_failed_by_themselves();
 
  private:
   struct Process {
     int rank;
     pid_t pid;
   };
+  /** Waits for those that still run. */
+  void await_until(std::chrono::steady_clock::time_point end);
+
   std::vector<Process> processes_;
+  std::vector<int> ends_;  ///< of waitpid, of those that have ended
   bool have_met_ = false;
 };
 

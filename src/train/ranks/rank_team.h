@@ -39,6 +39,9 @@ class RankTeam {
   std::shared_ptr<LeadingLinks> open(const RankSetup& setup, const StepShape& shape);
   /** Tells the others how the run has ended. No session is open any more. */
   void end(int exit_code, const std::string& reason) noexcept;
+  /** After end(): true where a process of this host has ended for a reason that would come again.
+   * Waits a little for them. */
+  bool has_failed_by_itself() { return processes_.have_failed_by_themselves(); }
   const RunRanks& ranks() const { return ranks_; }
 
  private:

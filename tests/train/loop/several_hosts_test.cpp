@@ -106,7 +106,18 @@ class SeveralHosts : public RunTest {
     EXPECT_FALSE(fs::exists(root_ / "refused"));
     return outcome.err;
   }
-  static bool is_there(pid_t pid) { return ::kill(pid, 0) == 0; }
+  static nlohmann::json record_of(const std::string& run) {
+    return nlohmann::json::parse(text_of(root_ / run / "run.json"));
+  }
+  static pid_t leader_of(const std::string& run) { return record_of(run).value("pid", -1); }
+  static int n_restarts(const std::string& run) {
+    return static_cast<int>(record_of(run).value("restarts", nlohmann::json::array()).size());
+  }
+  /** The child of a process that watches it. */
+  static pid_t trainer_under(pid_t watcher) {
+    const std::string pid = std::to_string(watcher);
+    return std::stoi(text_of("/proc/" + pid + "/task/" + pid + "/children"));
+  }
 
   static inline std::unique_ptr<TwoHosts> hosts_;
 };
@@ -163,6 +174,20 @@ TEST_F(SeveralHosts, EndTogetherWhereOneDies) {
   EXPECT_THAT(second.err, HasSubstr("rank 0 is gone"));
   ASSERT_EQ(ferry(go_on("lost")).code(), 0) << text_of(root_ / "err");
   expect_same_run("one", "lost");
+}
+
+TEST_F(SeveralHosts, StartAnewTogether) {
+  const auto hosts = start_hosts(new_run("anew", {"--gpus=2", "--max-restarts=2"}));
+  wait_for_line("anew", 10);
+  ::kill(leader_of("anew"), SIGKILL);
+  wait_until([] { return n_restarts("anew") == 1; });
+  wait_for_line("anew", 40);
+  ::kill(trainer_under(hosts[1]), SIGKILL);
+  const Outcome first = end_of(hosts[0], 0), second = end_of(hosts[1], 1);
+  EXPECT_EQ(first.code(), 0) << first.err;
+  EXPECT_EQ(second.code(), 0) << second.err;
+  EXPECT_EQ(n_restarts("anew"), 2);
+  expect_same_run("one", "anew");
 }
 
 /** What fails on the first host before the run has begun is said on the others. */
