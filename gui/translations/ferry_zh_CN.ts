@@ -6455,6 +6455,22 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>none</source>
         <translation type="unfinished">无</translation>
     </message>
+    <message>
+        <source>Ferry on the other hosts</source>
+        <translation>其他主机上的 Ferry</translation>
+    </message>
+    <message>
+        <source>Hosts of a run, this one first, then those on which this command starts Ferry by ssh. It needs keys, not passwords.</source>
+        <translation>一个运行的各台主机，本机在前，其后是由本命令通过 ssh 启动 Ferry 的主机。需要密钥登录，而不是密码。</translation>
+    </message>
+    <message>
+        <source>Hosts</source>
+        <translation>主机</translation>
+    </message>
+    <message>
+        <source>The program that hosts starts on the other hosts; empty: the path of this one.</source>
+        <translation>hosts 在其他主机上启动的程序；留空则使用本程序的路径。</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

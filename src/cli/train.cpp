@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "src/base/data_output.h"
@@ -57,6 +58,9 @@ bool follows_other_host(Arguments arguments) {
 /** This process becomes the trainer, or watches it where it may be started anew. */
 int start_trainer(std::string_view verb, Arguments arguments) {
   const config::CommandLine command = config::parse_command_line("train", arguments);
+  // The other hosts get the same program.
+  if (!command.config.list("hosts").empty())
+    ::setenv("FERRY", std::filesystem::read_symlink("/proc/self/exe").c_str(), 1);
   const auto n_restarts = static_cast<int>(command.config.integer("max_restarts"));
   if (n_restarts > 0) return train_with_restarts(verb, arguments, n_restarts);
   become_trainer(verb, arguments);

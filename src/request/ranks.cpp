@@ -77,10 +77,47 @@ void take_launcher(const config::Config& config, RunRanks& ranks) {
   ranks.host = ranks.place->rank / local_world;
 }
 
+/** Option hosts. */
+std::vector<std::string> named_hosts(const config::Config& config) {
+  std::vector<std::string> hosts = config.list("hosts");
+  if (hosts.empty()) {
+    if (config.is_set("hosts_program"))
+      throw Error(Fault::usage, "config.hosts_program",
+                  fmt::format("{} is given without hosts", config.origin("hosts_program").where),
+                  "name the hosts, too: --hosts THIS,OTHER");
+    return hosts;
+  }
+  const std::string& where = config.origin("hosts").where;
+  if (config.is_set("node_rank"))
+    throw Error(Fault::usage, "config.hosts",
+                fmt::format("{} and {} are both given", where, config.origin("node_rank").where),
+                "with hosts, start the run on the first one alone; with node_rank, on each one");
+  if (config.is_set("nnodes") && config.integer("nnodes") != std::ssize(hosts))
+    throw Error(Fault::usage, "config.hosts",
+                fmt::format("{} names {} hosts, and nnodes is {}", where, hosts.size(),
+                            config.integer("nnodes")),
+                "leave nnodes out");
+  std::vector<std::string> sorted = hosts;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end())
+    throw Error(Fault::usage, "config.hosts", "a host is named twice",
+                "name each host once; --gpus says how many GPUs each has");
+  for (const std::string& host : hosts)
+    if (host.starts_with('-'))
+      throw Error(Fault::usage, "config.hosts", fmt::format("'{}' is no name of a host", host),
+                  "write --hosts THIS,OTHER");
+  return hosts;
+}
+
 /** Of a run whose hosts are told of each other by options. */
 void take_hosts(const config::Config& config, RunRanks& ranks) {
-  const auto node = config.maybe_integer("node_rank");
+  auto node = config.maybe_integer("node_rank");
   ranks.n_hosts = static_cast<int>(config.integer("nnodes"));
+  ranks.hosts = named_hosts(config);
+  if (!ranks.hosts.empty()) {
+    ranks.n_hosts = static_cast<int>(ranks.hosts.size());
+    node = 0;
+  }
   if (node && *node >= ranks.n_hosts)
     throw Error(Fault::usage, "config.node_rank",
                 fmt::format("node_rank is {}, and a run of {} host{} counts them from 0 to {}",
@@ -88,7 +125,7 @@ void take_hosts(const config::Config& config, RunRanks& ranks) {
                 "see that nnodes is the same on all hosts, and node_rank another one on each");
   if (ranks.n_hosts == 1) {
     for (const char* key : {"node_rank", "master_addr", "master_port"})
-      if (!config.is_set("nnodes") && config.is_set(key))
+      if (!config.is_set("nnodes") && ranks.hosts.empty() && config.is_set(key))
         throw Error(Fault::usage, fmt::format("config.{}", key),
                     fmt::format("{} is given without nnodes: the run has one host",
                                 config.origin(key).where),
@@ -110,6 +147,9 @@ void take_hosts(const config::Config& config, RunRanks& ranks) {
                  .master_port = static_cast<int>(config.integer("master_port")),
                  .run_id = "nnodes",
                  .is_by_host = true};
+  if (ranks.hosts.empty()) return;
+  if (ranks.place->master_address.empty()) ranks.place->master_address = ranks.hosts.front();
+  if (!config.is_set("master_port")) ranks.place->master_port = 0;  // any that is free
 }
 
 void check_can_share(const config::Config& config) {

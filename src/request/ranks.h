@@ -3,6 +3,7 @@
 // They are numbered host by host.
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/comm/rank_environment.h"
@@ -14,6 +15,8 @@ struct RunRanks {
   int world = 1;
   int local_world = 1;  ///< ranks of this host, which share its memory and its cores
   int n_hosts = 1, host = 0;
+  std::vector<std::string>
+      hosts;              ///< those that host 0, which this is, starts by ssh; itself first
   std::vector<int> gpus;  ///< by local rank, the index of its GPU; empty: they count from 0
   /** This process's place, as a launcher or the options of several hosts give it. Nothing: it leads
    * the ranks of this host, which are all. */

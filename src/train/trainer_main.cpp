@@ -88,8 +88,10 @@ void open_run(OpenRun& run,
     log_only(fmt::format("ferry: {}", line));  // the ferry binary has said them
 }
 
-/** A run that was started anew says so in all that is kept of it. */
+/** A run that was started anew says so in all that is kept of it. Who kills it finds its watcher.
+ */
 void tell_restart(OpenRun& run) {
+  run.directory->set("watcher", is_supervised() ? nlohmann::ordered_json(::getppid()) : nullptr);
   const auto& restart = restart_of_this_process();
   if (!restart) return;
   log_only(fmt::format("ferry: the run starts anew, restart {}", *restart));
@@ -400,10 +402,13 @@ Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, O
 std::shared_ptr<RankTeam> meet_other_hosts(const config::Config& config) {
   const RunRanks ranks = ranks_to_start(config);
   if (!ranks.place || ranks.world == 1) return nullptr;
-  if (!ranks.is_launched)
+  if (!ranks.hosts.empty())
+    log_line(fmt::format("ferry: host 0 of {} (from 0) leads; it starts the others by ssh",
+                         ranks.n_hosts));
+  else if (!ranks.is_launched)
     log_line(fmt::format("ferry: host 0 of {} (from 0) leads; it waits for the others at {}:{}",
                          ranks.n_hosts, ranks.place->master_address, ranks.place->master_port));
-  return std::make_shared<RankTeam>(ranks, patience_for_ranks(config));
+  return std::make_shared<RankTeam>(ranks, config);
 }
 
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {

@@ -223,8 +223,7 @@ void check_trained(const LoadReport& loaded, const Model& model) {
 void take_team(Job& job, std::shared_ptr<RankTeam> met) {
   const RunRanks ranks = ranks_to_start(job.config);
   if (ranks.world == 1) return;
-  job.team =
-      met ? std::move(met) : std::make_shared<RankTeam>(ranks, patience_for_ranks(job.config));
+  job.team = met ? std::move(met) : std::make_shared<RankTeam>(ranks, job.config);
   job.notes.push_back(
       fmt::format("{} {}{} share each step: they take its micro-batches in turn, and each holds a "
                   "part of the states",

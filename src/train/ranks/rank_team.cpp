@@ -26,7 +26,10 @@ StoreSocket listen_for_hosts(const RankEnvironment& place) {
                       : fmt::format("this host does not know the name '{}'", place.master_address),
                 "master_addr is the address of host 0 (`ip address` shows those of a host), and "
                 "the other hosts have other node_ranks");
-  return listen_for_ranks(is_loopback(route->other) ? route->other : "", place.master_port);
+  // Other hosts may know this one by another address than it does: Debian's is 127.0.1.1.
+  const bool is_for_this_host =
+      is_loopback(place.master_address) || place.master_address == "localhost";
+  return listen_for_ranks(is_for_this_host ? route->other : "", place.master_port);
 }
 
 }  // namespace
@@ -35,7 +38,8 @@ std::chrono::seconds patience_for_ranks(const config::Config& config) {
   return std::chrono::seconds(config.integer("rank_timeout"));
 }
 
-RankTeam::RankTeam(const RunRanks& ranks, std::chrono::seconds patience) : ranks_(ranks) {
+RankTeam::RankTeam(const RunRanks& ranks, const config::Config& config) : ranks_(ranks) {
+  const std::chrono::seconds patience = patience_for_ranks(config);
   ConnectOptions options = {.deadline = kRankDeadline, .connect_deadline = patience};
   RankEnvironment place;
   if (ranks.is_launched) {
@@ -48,12 +52,18 @@ RankTeam::RankTeam(const RunRanks& ranks, std::chrono::seconds patience) : ranks
                                                  .master_address = "127.0.0.1",
                                                  .master_port = store.port,
                                                  .run_id = fmt::format("ferry-{}", ::getpid())});
+    place.master_port = store.port;
     options.listener = std::move(store.fd);
     processes_.start(place, ranks, patience);
-    options.while_waiting = [this] { processes_.check(); };
+    if (!ranks.hosts.empty()) hosts_.start(config, ranks, store.port);
+    options.while_waiting = [this] {
+      processes_.check();
+      hosts_.check();
+    };
   }
   comm_ = connect(place, std::move(options));
   processes_.note_meeting();
+  hosts_.note_meeting();
 }
 
 RankTeam::~RankTeam() {

@@ -10,6 +10,7 @@
 #include "src/comm/comm.h"
 #include "src/engine/ranks/rank_commands.h"
 #include "src/request/ranks.h"
+#include "src/train/ranks/host_processes.h"
 #include "src/train/ranks/rank_processes.h"
 #include "src/train/ranks/rank_setup.h"
 
@@ -28,7 +29,7 @@ class RankTeam {
  public:
   /** Meets the other ranks. Throws Error(machine) that names those that do not come in time, and
    * Error(usage) where this host cannot be the one to meet at. */
-  RankTeam(const RunRanks& ranks, std::chrono::seconds patience);
+  RankTeam(const RunRanks& ranks, const config::Config& config);
   /** The others end, too; without a call of end() as after a failure. */
   ~RankTeam();
   RankTeam(const RankTeam&) = delete;
@@ -47,6 +48,7 @@ class RankTeam {
  private:
   RunRanks ranks_;
   RankProcesses processes_;
+  HostProcesses hosts_;
   std::unique_ptr<Comm> comm_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "src/base/error.h"
+#include "src/service/runs/trainer_process.h"
 #include "tests/train/run_test.h"
 
 namespace ferry::test {
@@ -104,6 +104,17 @@ TEST_F(Restarts, EndWithTheirWatcher) {
   ::kill(started, SIGKILL);
   EXPECT_TRUE(wait_for(started).was_killed());
   wait_until([&] { return std::ranges::none_of(all, is_there); });
+}
+
+/** Whoever ends a run for good, as the app does, means its watcher, too. */
+TEST_F(Restarts, EndWhereTheRunIsKilledForGood) {
+  const pid_t started = start(new_run("for_good", {"--gpus=2", "--max-restarts=3"}));
+  wait_for_line("for_good", 8);
+  service::kill_trainer(root_ / "for_good");
+  EXPECT_TRUE(await_end(started).was_killed());
+  const pid_t leader = leader_of("for_good");
+  wait_until([&] { return !is_there(leader); });
+  EXPECT_FALSE(record_of("for_good").contains("restarts"));
 }
 
 /** What would come again is not tried again. */

@@ -50,6 +50,11 @@ class TwoHosts {
     if (::setns(file.get(), CLONE_NEWNET) != 0) _exit(126);
   }
   std::string first_address() const { return is_there_ ? "10.77.0.1" : "127.0.0.1"; }
+  std::string second_address() const { return is_there_ ? "10.77.0.2" : "127.0.0.2"; }
+  /** Begins a command line that runs the rest of it there. */
+  std::string command_on(size_t host) const {
+    return is_there_ ? "ip netns exec " + names_[host] : "";
+  }
 
  private:
   static bool runs(const std::string& command) {
@@ -235,6 +240,82 @@ TEST_F(SeveralHosts, RefuseAPlaceThatCannotBeMetAt) {
                                 "--master-port=" + std::to_string(taken.port)}));
   EXPECT_EQ(outcome.code(), 5);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("is taken"), HasSubstr("--master-port")));
+}
+
+/** Hosts that one command starts. In place of ssh there is a program that runs the command in the
+ * other network namespace, or refuses, as ssh does. */
+class HostsBySsh : public SeveralHosts {
+ protected:
+  static void SetUpTestSuite() {
+    SeveralHosts::SetUpTestSuite();
+    fs::create_directories(root_ / "bin");
+    std::ofstream(root_ / "bin" / "ssh")
+        << "#!/bin/sh\n"
+           "while [ \"${1#-}\" != \"$1\" ]; do [ \"$1\" = -o ] && shift; shift; done\n"
+           "host=$1; shift\n"
+           "[ $host = refused ] && { echo 'port 22: Connection refused' >&2; exit 255; }\n"
+           "exec "
+        << hosts_->command_on(1) << " sh -c \"$*\"\n";
+    fs::permissions(root_ / "bin" / "ssh", fs::perms::owner_all);
+  }
+  static pid_t start_by_ssh(std::vector<std::string> words,
+                            const std::vector<std::string>& more,
+                            const std::string& path = (root_ / "bin").string() + ":" +
+                                                      std::getenv("PATH")) {
+    words.insert(words.end(), more.begin(), more.end());
+    return start_ferry(root_, words, "", [&] {
+      hosts_->enter(0);
+      ::setenv("PATH", path.c_str(), 1);
+    });
+  }
+  static std::string both() { return "--hosts=" + hosts_->first_address() + "," + second(); }
+  static std::string second() { return hosts_->second_address(); }
+};
+
+TEST_F(HostsBySsh, HaveTheBitsOfOneProcess) {
+  const Outcome outcome = await_end(start_by_ssh(new_run("by_ssh", {"--gpus=2"}), {both()}));
+  EXPECT_EQ(outcome.code(), 0) << outcome.err;
+  const std::string name = "[" + second() + "] ferry: host 1";
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("4 processes of 2 hosts share each step"),
+                                 HasSubstr(name + " of 2 (from 0) has ranks 2 and 3"),
+                                 HasSubstr(name + ": the run is finished")));
+  expect_same_run("one", "by_ssh");
+}
+
+TEST_F(HostsBySsh, StartAnew) {
+  const pid_t started = start_by_ssh(new_run("again"), {both(), "--max-restarts=1"});
+  wait_for_line("again", 10);
+  ::kill(leader_of("again"), SIGKILL);
+  const Outcome outcome = await_end(started);
+  EXPECT_EQ(outcome.code(), 0) << outcome.err;
+  EXPECT_EQ(n_restarts("again"), 1);
+  expect_same_run("one", "again");
+}
+
+TEST_F(HostsBySsh, NameWhatSshCannotDo) {
+  const auto refusal_of = [](const std::vector<std::string>& more, int code,
+                             const std::string& path =
+                                 (root_ / "bin").string() + ":" + std::getenv("PATH")) {
+    const Outcome outcome = await_end(start_by_ssh(new_run("none"), more, path));
+    EXPECT_EQ(outcome.code(), code) << outcome.err;
+    EXPECT_FALSE(fs::exists(root_ / "none"));
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal_of({"--hosts=" + hosts_->first_address() + ",refused"}, 5),
+              AllOf(HasSubstr("[refused] port 22: Connection refused"),
+                    HasSubstr("ssh does not reach host 'refused'")));
+  EXPECT_THAT(refusal_of({both(), "--hosts-program=/no/such/ferry"}, 2),
+              AllOf(HasSubstr("has no program '/no/such/ferry'"), HasSubstr("--hosts-program")));
+  EXPECT_THAT(refusal_of({both()}, 5, "/nowhere"),
+              HasSubstr("ssh cannot be started for host '" + second() + "': No such file"));
+}
+
+TEST_F(HostsBySsh, RefuseWhatContradictsItself) {
+  EXPECT_THAT(refusal({"--hosts=a,a"}), HasSubstr("named twice"));
+  EXPECT_THAT(refusal({"--hosts=a,-oProxyCommand=x"}), HasSubstr("no name of a host"));
+  EXPECT_THAT(refusal({"--hosts=a,b", "--nnodes=3"}), HasSubstr("names 2 hosts, and nnodes is 3"));
+  EXPECT_THAT(refusal({"--hosts=a,b", "--node-rank=1"}), HasSubstr("both given"));
+  EXPECT_THAT(refusal({"--hosts-program=ferry"}), HasSubstr("without hosts"));
 }
 
 TEST_F(SeveralHosts, RefuseWhatContradictsItself) {
