@@ -6379,6 +6379,98 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>GPUs</source>
         <translation>GPU</translation>
     </message>
+    <message>
+        <source>Address of the first host</source>
+        <translation>第一台主机的地址</translation>
+    </message>
+    <message>
+        <source>Hosts that share each step, each with as many GPUs as gpus says. The same command is given on each host, with a node_rank of its own.</source>
+        <translation>共同完成每一步的主机数，每台主机的 GPU 数由 gpus 指定。在每台主机上运行同样的命令，只是 node_rank 各不相同。</translation>
+    </message>
+    <message>
+        <source>Name or address by which all hosts reach host 0, the same on each.</source>
+        <translation>所有主机都能连到主机 0 的名称或地址，各主机相同。</translation>
+    </message>
+    <message>
+        <source>Number of hosts</source>
+        <translation>主机数</translation>
+    </message>
+    <message>
+        <source>Number of this host among nnodes, from 0. Host 0 leads: it reads model and data, and writes the run. The others need neither.</source>
+        <translation>本机在 nnodes 台主机中的编号，从 0 开始。主机 0 为主：它读取模型和数据，并写出运行结果。其他主机两者都不需要。</translation>
+    </message>
+    <message>
+        <source>Number of this host</source>
+        <translation>本机编号</translation>
+    </message>
+    <message>
+        <source>Port of host 0 at which the hosts meet. Each run has one of its own.</source>
+        <translation>各主机会合所用的主机 0 的端口。每个运行使用各自的端口。</translation>
+    </message>
+    <message>
+        <source>Port of the first host</source>
+        <translation>第一台主机的端口</translation>
+    </message>
+    <message>
+        <source>TCP port</source>
+        <translation>TCP 端口</translation>
+    </message>
+    <message>
+        <source>Time in which all processes of a run must have come. After it the run ends and names those that are missing.</source>
+        <translation>一个运行的所有进程必须到齐的时间。超时后运行结束，并指出缺少哪些进程。</translation>
+    </message>
+    <message>
+        <source>Wait for hosts</source>
+        <translation>等待主机</translation>
+    </message>
+    <message>
+        <source>from 0</source>
+        <translation>从 0 开始</translation>
+    </message>
+    <message>
+        <source>hosts</source>
+        <translation>台主机</translation>
+    </message>
+    <message>
+        <source>time</source>
+        <translation>时间</translation>
+    </message>
+    <message>
+        <source>Hosts and restarts</source>
+        <translation>主机与重新启动</translation>
+    </message>
+    <message>
+        <source>How often the run starts anew from its last checkpoint where one of its processes dies. Faults of settings, data or memory end it at once.</source>
+        <translation>某个进程意外终止时，运行最多从最近的检查点重新开始多少次。设置、数据或内存的错误会立即结束运行。</translation>
+    </message>
+    <message>
+        <source>Restarts</source>
+        <translation>重新启动次数</translation>
+    </message>
+    <message>
+        <source>restarts</source>
+        <translation>次</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation type="unfinished">无</translation>
+    </message>
+    <message>
+        <source>Ferry on the other hosts</source>
+        <translation>其他主机上的 Ferry</translation>
+    </message>
+    <message>
+        <source>Hosts of a run, this one first, then those on which this command starts Ferry by ssh. It needs keys, not passwords.</source>
+        <translation>一个运行的各台主机，本机在前，其后是由本命令通过 ssh 启动 Ferry 的主机。需要密钥登录，而不是密码。</translation>
+    </message>
+    <message>
+        <source>Hosts</source>
+        <translation>主机</translation>
+    </message>
+    <message>
+        <source>The program that hosts starts on the other hosts; empty: the path of this one.</source>
+        <translation>hosts 在其他主机上启动的程序；留空则使用本程序的路径。</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

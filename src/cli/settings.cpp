@@ -54,14 +54,18 @@ void become(std::vector<std::string> words, std::string_view where) {
               fmt::format("cannot start '{}': {}", words.front(), std::strerror(errno)));
 }
 
-void become_trainer(std::string_view verb, Arguments arguments) {
+std::string trainer_path() {
   std::optional<fs::path> trainer = service::find_trainer();
   if (!trainer)
     throw Error(
         Fault::machine, "cli.trainer",
         fmt::format("ferry-trainer is not beside ferry in {}", program_directory().string()),
         "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
-  std::vector<std::string> words = {trainer->string(), std::string(verb)};
+  return trainer->string();
+}
+
+void become_trainer(std::string_view verb, Arguments arguments) {
+  std::vector<std::string> words = {trainer_path(), std::string(verb)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   limit_spinning_of_children();
   become(std::move(words), "cli.trainer");

@@ -23,6 +23,9 @@ nlohmann::ordered_json json_of(const config::Value& value);
  * Error(machine). */
 [[noreturn]] void become(std::vector<std::string> words, std::string_view where);
 
+/** The path of ferry-trainer. Throws Error(machine) where there is none. */
+std::string trainer_path();
+
 /** Replaces this process by `ferry-trainer VERB arguments...`; returns only by Error(machine). */
 [[noreturn]] void become_trainer(std::string_view verb, Arguments arguments);
 

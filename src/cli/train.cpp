@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "src/base/data_output.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/inputs.h"
+#include "src/cli/restarts.h"
 #include "src/cli/settings.h"
 #include "src/comm/rank_environment.h"
 #include "src/files/paths.h"
 #include "src/inputs/given_data.h"
 #include "src/inputs/prompts.h"
+#include "src/request/ranks.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/service/machine/smaller_machine.h"
 #include "src/service/train_check.h"
@@ -41,15 +44,33 @@ int fail_training(const Error& error, const std::string& resumed_from, bool want
 }
 
 /** A launcher starts this command for each rank, and the first one leads the others. */
-bool follows() {
+bool is_launched_to_follow() {
   const auto its = read_rank_environment(std::getenv);
   return its && its->rank > 0;
+}
+
+/** Model and data are for the host that leads: the others look at neither. */
+bool follows_other_host(Arguments arguments) {
+  const config::CommandLine command = config::parse_command_line("train", arguments);
+  return !command.wants_help && ranks_to_start(command.config).follows();
+}
+
+/** This process becomes the trainer, or watches it where it may be started anew. */
+int start_trainer(std::string_view verb, Arguments arguments) {
+  const config::CommandLine command = config::parse_command_line("train", arguments);
+  // The other hosts get the same program.
+  if (!command.config.list("hosts").empty())
+    ::setenv("FERRY", std::filesystem::read_symlink("/proc/self/exe").c_str(), 1);
+  const auto n_restarts = static_cast<int>(command.config.integer("max_restarts"));
+  if (n_restarts > 0) return train_with_restarts(verb, arguments, n_restarts);
+  become_trainer(verb, arguments);
 }
 
 }  // namespace
 
 int run_train(Arguments arguments) {
-  if (follows()) become_trainer("follow", {});
+  if (is_launched_to_follow()) become_trainer("follow", {});
+  if (follows_other_host(arguments)) return start_trainer("follow", arguments);
   auto command = read_settings("train", arguments);
   if (!command) return 0;
   if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())
@@ -79,7 +100,7 @@ int run_train(Arguments arguments) {
     return fail_training(error, command->config.text("resume_from_checkpoint"),
                          command->wants_json);
   }
-  become_trainer("train", arguments);
+  return start_trainer("train", arguments);
 }
 
 }  // namespace ferry::cli

@@ -44,7 +44,8 @@ StoreSocket listen_for_ranks(const std::string& address, int port) {
     const int code = errno;
     if (code == EADDRINUSE)
       throw Error(Fault::machine, "comm.listen", fmt::format("port {} of this host is taken", port),
-                  "MASTER_PORT gives the run another one; `ss -ltnp` shows which program has it");
+                  "MASTER_PORT (--master-port) gives the run another one, on all hosts; `ss -ltnp` "
+                  "shows which program has it");
     throw Error(Fault::machine, "comm.listen",
                 fmt::format("{} at port {}{}{}: {}", action, port, address.empty() ? "" : " of ",
                             address, std::strerror(code)));

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/comm/names.h"
+#include "src/comm/rank_lost.h"
 
 namespace ferry {
 
@@ -26,14 +27,14 @@ void Comm::set_deadline(std::chrono::milliseconds deadline) {
 void Comm::call(std::string_view name, const std::function<void(Clock::time_point until)>& work) {
   const std::string where = fmt::format("comm.{}", name);
   if (failure_)
-    throw Error(Fault::machine, where, fmt::format("the ranks were lost before: {}", *failure_),
-                "this run has ended; start it again from its last checkpoint");
+    throw RankLost(where, fmt::format("the ranks were lost before: {}", *failure_),
+                   "this run has ended; start it again from its last checkpoint");
   try {
     work(Clock::now() + deadline_);
   } catch (const Failure& failure) {
     failure_ = failure.what;
     leave(failure.cause);
-    throw Error(Fault::machine, where, failure.what, failure.hint);
+    throw RankLost(where, failure.what, failure.hint);
   } catch (const std::exception& e) {
     failure_ = e.what();
     leave(e.what());

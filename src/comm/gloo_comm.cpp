@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/GlooDeviceFactory.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -366,14 +367,22 @@ Store open_store(const RankEnvironment& environment, UniqueFd listener, Clock::t
                 fmt::format("rank {} cannot reach the store at {}, which {} serves: {}",
                             environment.rank, place_of(environment), server_of(environment),
                             is_known ? first_line(e) : "this host does not know that name"),
-                "see that it runs, that MASTER_ADDR is its host's name or address for all hosts, "
-                "and that no firewall closes the port");
+                "see that it runs, that MASTER_ADDR (--master-addr) is its host's name or address "
+                "for all hosts, and that no firewall closes the port");
   }
+}
+
+/** A rank that gives up before all have come leaves the reason there for the others. */
+constexpr const char* kGivenUp = "given_up";
+
+void give_up(c10d::Store& store, int rank, std::string reason) {
+  if (constexpr std::string_view where = "[comm.connect] "; reason.starts_with(where))
+    reason.erase(0, where.size());
+  store.set(kGivenUp, bytes_of(fmt::format("rank {} gave up: {}", rank, reason)));
 }
 
 struct Arrival {
   int rank;
-  int world;
   Route route;
 };
 
@@ -381,22 +390,44 @@ std::string arrival_key(int rank) {
   return fmt::format("arrived/{}", rank);
 }
 
+/** All ranks have to count as many as the first one that comes. */
+void agree_on_world(c10d::Store& store, const RankEnvironment& environment) {
+  const auto mine = bytes_of(fmt::format("{} {}", environment.world, environment.rank));
+  std::istringstream first(text_of(store.compareSet("world", {}, mine)));
+  int world = 0, rank = 0;
+  first >> world >> rank;
+  if (world == environment.world) return;
+  std::pair<int, int> counted[] = {{environment.rank, environment.world}, {rank, world}};
+  if (counted[0] < counted[1]) std::swap(counted[0], counted[1]);
+  const Error error(Fault::usage, "comm.connect",
+                    fmt::format("rank {} counts {} ranks, rank {} counts {}", counted[0].first,
+                                counted[0].second, counted[1].first, counted[1].second),
+                    "all processes of a run need the same WORLD_SIZE; with --nnodes, all hosts "
+                    "need the same --nnodes and as many --gpus");
+  give_up(store, environment.rank, error.what());
+  throw error;
+}
+
 /** Those that have come so far. */
-std::vector<Arrival> read_arrivals(c10d::Store& store, const RankEnvironment& environment) {
+std::vector<Arrival> read_arrivals(c10d::Store& store, int world) {
   std::vector<Arrival> arrivals;
-  for (int rank = 0; rank < environment.world; ++rank) {
+  for (int rank = 0; rank < world; ++rank) {
     if (!store.check({arrival_key(rank)})) continue;
-    Arrival arrival{rank, 0, {}};
+    Arrival arrival{rank, {}};
     std::istringstream text(text_of(store.get(arrival_key(rank))));
-    text >> arrival.world >> arrival.route.own >> arrival.route.other;
-    if (arrival.world != environment.world)
-      throw Error(Fault::usage, "comm.connect",
-                  fmt::format("rank {} counts {} ranks, rank {} counts {}", rank, arrival.world,
-                              environment.rank, environment.world),
-                  "all processes of a run need the same WORLD_SIZE");
+    text >> arrival.route.own >> arrival.route.other;
     arrivals.push_back(std::move(arrival));
   }
   return arrivals;
+}
+
+/** The hosts of ranks, where their numbers tell them. */
+std::string name_hosts(const std::vector<int>& ranks, const RankEnvironment& environment) {
+  if (!environment.is_by_host) return "";
+  std::set<int> hosts;
+  for (int rank : ranks)
+    hosts.insert(rank / environment.local_world);
+  return fmt::format(" ({} {})", hosts.size() == 1 ? "host" : "hosts", fmt::join(hosts, ", "));
 }
 
 [[noreturn]] void refuse_missing(const std::vector<Arrival>& arrivals,
@@ -408,37 +439,49 @@ std::vector<Arrival> read_arrivals(c10d::Store& store, const RankEnvironment& en
   std::iota(missing.begin(), missing.end(), 0);
   std::erase_if(missing, [&](int rank) { return std::ranges::binary_search(here, rank); });
   throw Error(Fault::machine, "comm.connect",
-              fmt::format("{} did not come to {} within {}; {} {} there", name_ranks(missing),
-                          place_of(environment), name_time(patience), name_ranks(here),
-                          here.size() == 1 ? "is" : "are"),
+              fmt::format("{}{} did not come to {} within {}; {} {} there", name_ranks(missing),
+                          name_hosts(missing, environment), place_of(environment),
+                          name_time(patience), name_ranks(here), here.size() == 1 ? "is" : "are"),
               fmt::format("the output of {} says why; WORLD_SIZE is {}", name_ranks(missing),
                           environment.world));
+}
+
+/** Until all have come, or the time is over. */
+void wait_for_arrivals(c10d::Store& store,
+                       const RankEnvironment& environment,
+                       const std::function<void()>& while_waiting,
+                       Clock::time_point until) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < environment.world; ++i)
+    keys.push_back(arrival_key(i));
+  while (!store.check(keys) && Clock::now() < until) {
+    if (while_waiting) while_waiting();
+    if (store.check({kGivenUp}))
+      throw Error(Fault::machine, "comm.connect", text_of(store.get(kGivenUp)));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
 }
 
 /** Tells the others that this rank is here, and waits for all of them. */
 std::vector<Arrival> meet_ranks(c10d::Store& store,
                                 const RankEnvironment& environment,
-                                milliseconds patience,
+                                const ConnectOptions& options,
                                 Clock::time_point until) {
   const int rank = environment.rank;
+  agree_on_world(store, environment);
   if (store.add(fmt::format("seat/{}", rank), 1) > 1)
     throw Error(
         Fault::usage, "comm.connect",
         fmt::format("another process at {} is rank {} already", place_of(environment), rank),
-        "each process of a run needs a RANK of its own, and each run a MASTER_PORT");
+        "each process of a run needs a RANK (each host a --node-rank) of its own, and each run a "
+        "MASTER_PORT (--master-port)");
   const Route route = find_route(environment.master_address, environment.master_port)
                           .value_or(Route{"127.0.0.1", "127.0.0.1"});
-  store.set(arrival_key(rank),
-            bytes_of(fmt::format("{} {} {}", environment.world, route.own, route.other)));
-  std::vector<std::string> keys;
-  for (int i = 0; i < environment.world; ++i)
-    keys.push_back(arrival_key(i));
-  try {
-    store.wait(keys, left_until(until));
-  } catch (const std::exception&) {  // the arrivals tell who is missing
-  }
-  std::vector<Arrival> arrivals = read_arrivals(store, environment);
-  if (std::ssize(arrivals) < environment.world) refuse_missing(arrivals, environment, patience);
+  store.set(arrival_key(rank), bytes_of(fmt::format("{} {}", route.own, route.other)));
+  wait_for_arrivals(store, environment, options.while_waiting, until);
+  std::vector<Arrival> arrivals = read_arrivals(store, environment.world);
+  if (std::ssize(arrivals) < environment.world)
+    refuse_missing(arrivals, environment, options.connect_deadline);
   return arrivals;
 }
 
@@ -474,8 +517,7 @@ std::unique_ptr<Comm> connect(const RankEnvironment& environment, ConnectOptions
   Store store = c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("ferry/{}/{}", environment.run_id, environment.restart_count), server);
   try {
-    const std::vector<Arrival> arrivals =
-        meet_ranks(*store, environment, options.connect_deadline, until);
+    const std::vector<Arrival> arrivals = meet_ranks(*store, environment, options, until);
     Meeting meeting{choose_network(environment, options, arrivals), !environment.agent_store};
     auto group = open_group(store, environment.rank, environment.world, meeting.network, until);
     std::vector<int> ranks(environment.world);
@@ -486,7 +528,12 @@ std::unique_ptr<Comm> connect(const RankEnvironment& environment, ConnectOptions
     comm->barrier();
     comm->set_deadline(options.deadline);
     return comm;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (environment.rank == 0 && !environment.agent_store) {
+      // The store ends with this rank, which serves it: the others hear first why.
+      give_up(*store, 0, error.what());
+      std::this_thread::sleep_for(milliseconds(300));
+    }
     throw;
   } catch (const std::exception& e) {
     throw Error(

@@ -20,6 +20,8 @@ struct RankEnvironment {
   bool agent_store = false;
   std::string run_id;     ///< what a launcher calls the run; empty where it has no name
   int restart_count = 0;  ///< how often a launcher has started the run anew
+  /** Every host has local_world ranks, and they are numbered host by host. */
+  bool is_by_host = false;
 
   bool operator==(const RankEnvironment&) const = default;
 };

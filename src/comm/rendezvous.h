@@ -4,6 +4,7 @@
 // headers. No torch header.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,11 +14,13 @@
 
 namespace ferry {
 
+inline constexpr std::chrono::seconds kConnectDeadline{300};
+
 struct ConnectOptions {
   /** The time that each call of the ranks has. */
   std::chrono::milliseconds deadline = std::chrono::seconds(60);
   /** The time until all ranks have come. Programs start at different times. */
-  std::chrono::milliseconds connect_deadline = std::chrono::seconds(300);
+  std::chrono::milliseconds connect_deadline = kConnectDeadline;
   /** The network that the ranks talk over, as an interface ("eth0") or as a name or an address of
    * this host. Where both are empty: loopback within one host, otherwise the address from which
    * this host reaches the master. */
@@ -25,6 +28,8 @@ struct ConnectOptions {
   /** For rank 0, where it serves the store: the socket for it, which listens already. Without one
    * rank 0 listens at the master's port. */
   UniqueFd listener;
+  /** Called several times a second until all ranks have come; what it throws ends the meeting. */
+  std::function<void()> while_waiting = {};
 };
 
 /** False in a build without Gloo's headers: a run then has one rank. */

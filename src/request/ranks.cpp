@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/base/error.h"
+#include "src/config/launch.h"
 
 namespace ferry {
 namespace {
@@ -21,7 +22,7 @@ std::optional<int> number_in(std::string_view text) {
   return value;
 }
 
-/** "2" is two of them, "0,2" are these. */
+/** "2" is two of them, "0,2" are these: the ranks of one host. */
 RunRanks asked_ranks(const config::Config& config) {
   const std::vector<std::string> items = config.list("gpus");
   RunRanks ranks;
@@ -38,10 +39,10 @@ RunRanks asked_ranks(const config::Config& config) {
     if (numbers.front() == 0)
       throw Error(Fault::usage, "config.gpus", "a run takes at least one GPU",
                   "write --gpus 1, or use device = cpu");
-    ranks.world = numbers.front();
+    ranks.world = ranks.local_world = numbers.front();
     return ranks;
   }
-  ranks.world = static_cast<int>(numbers.size());
+  ranks.world = ranks.local_world = static_cast<int>(numbers.size());
   ranks.gpus = std::move(numbers);
   std::vector<int> sorted = ranks.gpus;
   std::ranges::sort(sorted);
@@ -50,20 +51,132 @@ RunRanks asked_ranks(const config::Config& config) {
   return ranks;
 }
 
+/** A launcher says what these options do. */
+void refuse_beside_launcher(const config::Config& config) {
+  for (const config::Option& option : config::option_table())
+    if (config::is_of_launch(option) && config.is_set(option.key) && option.key != "rank_timeout")
+      throw Error(Fault::usage, fmt::format("config.{}", option.key),
+                  fmt::format("{} is given, and the variables of torchrun, srun or mpirun (RANK, "
+                              "WORLD_SIZE, ...) say it, too",
+                              config.origin(option.key).where),
+                  "leave it out, or unset those variables");
+}
+
+void take_launcher(const config::Config& config, RunRanks& ranks) {
+  refuse_beside_launcher(config);
+  const int world = ranks.place->world, local_world = ranks.place->local_world;
+  if (config.is_set("gpus") && ranks.local_world != world && ranks.local_world != local_world)
+    throw Error(Fault::usage, "config.gpus",
+                fmt::format("gpus names {} GPUs, and the launcher has started {} processes",
+                            ranks.local_world, world),
+                "leave gpus out: a launcher says how many there are");
+  ranks.is_launched = true;
+  ranks.world = world;
+  ranks.local_world = local_world;
+  ranks.n_hosts = (world + local_world - 1) / local_world;
+  ranks.host = ranks.place->rank / local_world;
+}
+
+/** Option hosts. */
+std::vector<std::string> named_hosts(const config::Config& config) {
+  std::vector<std::string> hosts = config.list("hosts");
+  if (hosts.empty()) {
+    if (config.is_set("hosts_program"))
+      throw Error(Fault::usage, "config.hosts_program",
+                  fmt::format("{} is given without hosts", config.origin("hosts_program").where),
+                  "name the hosts, too: --hosts THIS,OTHER");
+    return hosts;
+  }
+  const std::string& where = config.origin("hosts").where;
+  if (config.is_set("node_rank"))
+    throw Error(Fault::usage, "config.hosts",
+                fmt::format("{} and {} are both given", where, config.origin("node_rank").where),
+                "with hosts, start the run on the first one alone; with node_rank, on each one");
+  if (config.is_set("nnodes") && config.integer("nnodes") != std::ssize(hosts))
+    throw Error(Fault::usage, "config.hosts",
+                fmt::format("{} names {} hosts, and nnodes is {}", where, hosts.size(),
+                            config.integer("nnodes")),
+                "leave nnodes out");
+  std::vector<std::string> sorted = hosts;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end())
+    throw Error(Fault::usage, "config.hosts", "a host is named twice",
+                "name each host once; --gpus says how many GPUs each has");
+  for (const std::string& host : hosts)
+    if (host.starts_with('-'))
+      throw Error(Fault::usage, "config.hosts", fmt::format("'{}' is no name of a host", host),
+                  "write --hosts THIS,OTHER");
+  return hosts;
+}
+
+/** Of a run whose hosts are told of each other by options. */
+void take_hosts(const config::Config& config, RunRanks& ranks) {
+  auto node = config.maybe_integer("node_rank");
+  ranks.n_hosts = static_cast<int>(config.integer("nnodes"));
+  ranks.hosts = named_hosts(config);
+  if (!ranks.hosts.empty()) {
+    ranks.n_hosts = static_cast<int>(ranks.hosts.size());
+    node = 0;
+  }
+  if (node && *node >= ranks.n_hosts)
+    throw Error(Fault::usage, "config.node_rank",
+                fmt::format("node_rank is {}, and a run of {} host{} counts them from 0 to {}",
+                            *node, ranks.n_hosts, ranks.n_hosts == 1 ? "" : "s", ranks.n_hosts - 1),
+                "see that nnodes is the same on all hosts, and node_rank another one on each");
+  if (ranks.n_hosts == 1) {
+    for (const char* key : {"node_rank", "master_addr", "master_port"})
+      if (!config.is_set("nnodes") && ranks.hosts.empty() && config.is_set(key))
+        throw Error(Fault::usage, fmt::format("config.{}", key),
+                    fmt::format("{} is given without nnodes: the run has one host",
+                                config.origin(key).where),
+                    "give --nnodes N, too, or leave it out");
+    return;
+  }
+  if (static_cast<int64_t>(ranks.local_world) * ranks.n_hosts > kRanks_max)
+    throw Error(Fault::usage, "config.nnodes",
+                fmt::format("{} hosts with {} GPUs each are more than {} ranks", ranks.n_hosts,
+                            ranks.local_world, kRanks_max),
+                "use fewer");
+  ranks.world = ranks.local_world * ranks.n_hosts;
+  if (!node) return;
+  ranks.host = static_cast<int>(*node);
+  ranks.place = {.rank = ranks.host * ranks.local_world,
+                 .world = ranks.world,
+                 .local_world = ranks.local_world,
+                 .master_address = config.text("master_addr"),
+                 .master_port = static_cast<int>(config.integer("master_port")),
+                 .run_id = "nnodes",
+                 .is_by_host = true};
+  if (ranks.hosts.empty()) return;
+  if (ranks.place->master_address.empty()) ranks.place->master_address = ranks.hosts.front();
+  if (!config.is_set("master_port")) ranks.place->master_port = 0;  // any that is free
+}
+
 }  // namespace
 
 RunRanks ranks_of(const config::Config& config) {
   RunRanks ranks = asked_ranks(config);
-  ranks.launched = read_rank_environment(std::getenv);
-  if (ranks.launched) {
-    const int world = ranks.launched->world;
-    if (config.is_set("gpus") && ranks.world != world && ranks.world != ranks.launched->local_world)
-      throw Error(Fault::usage, "config.gpus",
-                  fmt::format("gpus names {} GPUs, and the launcher has started {} processes",
-                              ranks.world, world),
-                  "leave gpus out: a launcher says how many there are");
-    ranks.world = world;
-  }
+  ranks.place = read_rank_environment(std::getenv);
+  if (ranks.place)
+    take_launcher(config, ranks);
+  else
+    take_hosts(config, ranks);
+  return ranks;
+}
+
+RunRanks ranks_to_start(const config::Config& config) {
+  RunRanks ranks = ranks_of(config);
+  if (ranks.is_launched || ranks.n_hosts == 1) return ranks;
+  if (!ranks.place)
+    throw Error(Fault::usage, "config.node_rank",
+                fmt::format("a run of {} hosts needs the number of this one", ranks.n_hosts),
+                fmt::format("give --node-rank 0 on the host that leads, 1 to {} on the others",
+                            ranks.n_hosts - 1));
+  if (ranks.place->master_address.empty())
+    throw Error(Fault::usage, "config.master_addr",
+                fmt::format("a run of {} hosts needs the address of host 0", ranks.n_hosts),
+                "give each host the same --master-addr: host 0's name or address, as the others "
+                "reach it");
   return ranks;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
-// The ranks of a run: as many as option gpus says, or as a launcher has started.
+// The ranks of a run: as many as the options gpus and nnodes say, or as a launcher has started.
+// They are numbered host by host.
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/comm/rank_environment.h"
@@ -11,18 +13,30 @@ namespace ferry {
 
 struct RunRanks {
   int world = 1;
+  int local_world = 1;  ///< ranks of this host, which share its memory and its cores
+  int n_hosts = 1, host = 0;
+  std::vector<std::string>
+      hosts;              ///< those that host 0, which this is, starts by ssh; itself first
   std::vector<int> gpus;  ///< by local rank, the index of its GPU; empty: they count from 0
-  /** What a launcher has told this process; nothing: the run starts its ranks itself. */
-  std::optional<RankEnvironment> launched;
+  /** This process's place, as a launcher or the options of several hosts give it. Nothing: it leads
+   * the ranks of this host, which are all. */
+  std::optional<RankEnvironment> place;
+  /** A launcher has started all ranks; otherwise the first process of a host starts the others of
+   * the host. */
+  bool is_launched = false;
 
-  int local_world() const { return launched ? launched->local_world : world; }
+  bool follows() const { return place && place->rank > 0; }
   int gpu_of(int local_rank) const {
     return gpus.empty() ? local_rank : gpus[static_cast<size_t>(local_rank)];
   }
 };
 
-/** Throws Error(usage) where the option and the launcher contradict each other, or where a run of
- * several ranks is asked for what it cannot do. */
+/** Throws Error(usage) where the options and the launcher contradict each other, or where a run of
+ * several ranks is asked for what it cannot do. The place stays empty where the options of several
+ * hosts say too little for one. */
 RunRanks ranks_of(const config::Config& config);
+
+/** The same for a run that starts now. Throws Error(usage), too, where its hosts could not meet. */
+RunRanks ranks_to_start(const config::Config& config);
 
 }  // namespace ferry

@@ -346,7 +346,8 @@ PlanRequest make_plan_request(const config::Config& config,
   request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
   request.max_length = choose_max_length(config, model.max_positions, machine.has_gpu);
   request.has_gpu = machine.has_gpu;
-  if (trains) request.world = ranks_of(config).world;
+  const RunRanks ranks = trains ? ranks_of(config) : RunRanks();
+  request.world = ranks.world;
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
@@ -391,11 +392,11 @@ PlanRequest make_plan_request(const config::Config& config,
         "`ferry doctor`");
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes = std::max<int64_t>(
-      0, host_budget_of(config, machine) / request.world - request.host_reserved_bytes);
+      0, host_budget_of(config, machine) / ranks.local_world - request.host_reserved_bytes);
   if (const NvmeSettings nvme = nvme_settings(config); !nvme.directories.empty()) {
     request.has_nvme = true;
     request.nvme_budget_bytes =
-        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX)) / request.world;
+        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX)) / ranks.local_world;
     // Checkpoints of several ranks hold all states themselves.
     request.n_nvme_copies = nvme_copies(config, trains && request.world == 1);
   }

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -19,6 +21,8 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/process/out_of_memory.h"
+#include "src/base/process/supervision.h"
+#include "src/comm/rank_lost.h"
 #include "src/config/command_line/command_line.h"
 #include "src/config/models/models.h"
 #include "src/engine/state/weights.h"
@@ -47,6 +51,7 @@
 #include "src/train/prepare/run_state.h"
 #include "src/train/prepare/run_store.h"
 #include "src/train/prepare/settle_plan.h"
+#include "src/train/ranks/following.h"
 #include "src/train/ranks/rank_team.h"
 
 namespace ferry {
@@ -66,6 +71,7 @@ struct OpenRun {
   std::unique_ptr<runs::RunDirectory> directory;
   std::optional<runs::TrainLog> log;
   std::string advice;                  ///< what more is said where it fails
+  std::shared_ptr<RankTeam> team;      ///< where there are several ranks, once they have met
   std::optional<Listening> listening;  // last: it ends before the log
 };
 
@@ -80,6 +86,19 @@ void open_run(OpenRun& run,
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
   for (const std::string& line : notes)
     log_only(fmt::format("ferry: {}", line));  // the ferry binary has said them
+}
+
+/** A run that was started anew says so in all that is kept of it. Who kills it finds its watcher.
+ */
+void tell_restart(OpenRun& run) {
+  run.directory->set("watcher", is_supervised() ? nlohmann::ordered_json(::getppid()) : nullptr);
+  const auto& restart = restart_of_this_process();
+  if (!restart) return;
+  log_only(fmt::format("ferry: the run starts anew, restart {}", *restart));
+  nlohmann::ordered_json restarts = run.directory->get("restarts");
+  restarts.push_back(*restart);
+  run.directory->set("restarts", std::move(restarts));
+  tell_event("restart", {{"restart", *restart}});
 }
 
 /** Says why in run.json, then goes on as an error. Where the run's directory has gone, that is the
@@ -379,8 +398,22 @@ Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, O
   return promise;
 }
 
+/** Ranks that this process does not start wait for it from now on: they hear of whatever fails. */
+std::shared_ptr<RankTeam> meet_other_hosts(const config::Config& config) {
+  const RunRanks ranks = ranks_to_start(config);
+  if (!ranks.place || ranks.world == 1) return nullptr;
+  if (!ranks.hosts.empty())
+    log_line(fmt::format("ferry: host 0 of {} (from 0) leads; it starts the others by ssh",
+                         ranks.n_hosts));
+  else if (!ranks.is_launched)
+    log_line(fmt::format("ferry: host 0 of {} (from 0) leads; it waits for the others at {}:{}",
+                         ranks.n_hosts, ranks.place->master_address, ranks.place->master_port));
+  return std::make_shared<RankTeam>(ranks, config);
+}
+
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
+  run.team = meet_other_hosts(command.config);
   std::optional<runs::ResumePoint> resumed;
   const std::string from = command.config.text("resume_from_checkpoint");
   if (!from.empty()) {
@@ -394,7 +427,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   const auto checkpoint = resumed ? resumed->checkpoint : std::nullopt;
   for (const char* key : {"model_name_or_path", "config_name", "tokenizer_name"})
     if (const config::Origin& model = command.config.origin(key);
-        checkpoint && model.source == config::Source::command_line)
+        checkpoint && model.source == config::Source::command_line && !restart_of_this_process())
       log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
                            checkpoint->path.filename().string()));
   if (checkpoint)
@@ -404,7 +437,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     });
   ResumedFrom states;
   if (resumed) states = find_states(*resumed, from, command.config);
-  Job job = prepare(std::move(command.config), {.checkpoint = checkpoint});
+  Job job = prepare(std::move(command.config), {.checkpoint = checkpoint, .team = run.team});
+  run.team = job.team;
   if (checkpoint) check_same(*checkpoint, job);
   if (states.last) check_same(*states.last, job);
   if (goes_on && checkpoint->step >= job.steps.total)
@@ -427,6 +461,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   run.path = directory;
   open_run(run, taken ? taken->release() : make_output_directory(job, directory), command.notes,
            words);
+  tell_restart(run);
   watch_for_hangs(run.path);
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it
@@ -443,7 +478,10 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     if (!states.note.empty()) log_line(states.note);
     if (!states.has_any()) log_line("the run has no checkpoint: it begins at step 0");
   }
-  if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on
+  if (!resumed) {
+    write_settings(job.config, run.path);  // first: what has them can go on
+    tell_supervisor(kToldRun, run.path.string());
+  }
   nlohmann::ordered_json about = {
       {"model", name_of_model(job.config)},
       {"dataset", job.config.text("dataset")},
@@ -473,7 +511,10 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     print_start(job, loaded, states.has_any(), terminal);
     Promise promise = rehearse_and_load(*session, job, states, run);
     store.keep_last_step(run.path, job, states.last.has_value());
-    if (resumed) write_settings(job.config, run.path);  // the checkpoint has agreed with them
+    if (resumed) {
+      write_settings(job.config, run.path);  // the checkpoint has agreed with them
+      tell_supervisor(kToldRun, run.path.string());
+    }
     promise.peak_bytes += before_bytes;
     print_expected(promise);
     run.directory->set("promised", promised_json(promise));
@@ -491,6 +532,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   log_line(fmt::format("ferry: {}", error.what()));
+  if (run.team) run.team->end(exit_code, error.what());
   auto end = nlohmann::ordered_json::parse(json_of_error(error.what(), exit_code));
   end["exit_code"] = exit_code;
   tell_event("end", end);
@@ -504,10 +546,22 @@ int fail_training(const OpenRun& run, const std::exception& error, int exit_code
   return exit_code;
 }
 
+/** A rank that is gone may come back with the next start, unless a fault of settings or memory has
+ * ended it. */
+void tell_loss(const OpenRun& run, const RankLost& loss) {
+  if (!run.team || !run.team->has_failed_by_itself()) tell_supervisor(kToldLoss, loss.what());
+}
+
 int run_train(config::CommandLine command, const std::vector<std::string>& words) {
   OpenRun run;
   try {
-    return train_in(run, std::move(command), words);
+    const int exit_code = train_in(run, std::move(command), words);
+    if (run.team) run.team->end(exit_code, exit_code == 0 ? "" : "it was stopped");
+    return exit_code;
+  } catch (const RankLost& loss) {
+    const int exit_code = fail_training(run, loss, loss.exit_code());
+    tell_loss(run, loss);
+    return exit_code;
   } catch (const Error& error) {
     return fail_training(run, error, error.exit_code());
   } catch (const std::exception& error) {
@@ -613,23 +667,40 @@ int fail(std::string_view message, int exit_code, const std::vector<std::string>
   return exit_code;
 }
 
-/** The rank is named: several write to one terminal. */
-int run_follow() {
+/** A rank that does not lead. It is named: several write to one terminal. */
+int run_rank(const std::function<int()>& follow) {
+  const auto name = [] {
+    return rank_of_process() > 0 ? fmt::format("rank {}: ", rank_of_process()) : "";
+  };
   try {
-    return follow_leader();
+    return follow();
+  } catch (const RankLost& loss) {
+    log_line(fmt::format("ferry: {}{}", name(), loss.what()));
+    tell_supervisor(kToldLoss, loss.what());
+    return loss.exit_code();
   } catch (const Error& error) {
-    log_line(fmt::format("ferry: rank {}: {}", rank_of_process(), error.what()));
+    log_line(fmt::format("ferry: {}{}", name(), error.what()));
     return error.exit_code();
   } catch (const std::exception& error) {
-    log_line(fmt::format("ferry: rank {}: {}", rank_of_process(), error.what()));
+    log_line(fmt::format("ferry: {}{}", name(), error.what()));
     return static_cast<int>(Fault::machine);
   }
+}
+
+/** `ferry train` of a host that does not lead; without arguments as a launcher has started it. */
+int run_follow(const std::vector<std::string>& arguments) {
+  return run_rank([&] {
+    return arguments.empty()
+               ? follow_as_launched()
+               : follow_as_host(config::parse_command_line("train", arguments).config);
+  });
 }
 
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   if (verb == "bench") return measure::run_bench_verb(arguments);
-  if (verb == "follow") return run_follow();
+  if (verb == "follow") return run_follow(arguments);
+  if (verb == "rank") return run_rank([&] { return follow_as_child(arguments); });
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
   if (verb == "train") {
@@ -651,6 +722,7 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   // A limit on file sizes is then an error with a message, and what was half-written goes.
   std::signal(SIGXFSZ, SIG_IGN);
+  ferry::take_supervision();
   ferry::end_on_lost_pages();
   ferry::end_on_lost_memory();
   ferry::keep_memory_reserve();

@@ -127,6 +127,29 @@ TEST(PlanRequest, AsksForADriveWhereAllStatesAreToLieOnOne) {
   EXPECT_EQ(make_plan_request(config, model, {}, /*trains=*/false).placement, std::nullopt);
 }
 
+TEST(PlanRequest, SharesAHostsMemoryBetweenItsOwnRanks) {
+  const auto request_of = [](const Settings& settings) {
+    const config::Config config = config_of(settings);
+    const ModelTable model =
+        make_model_table(config, bert_of(64, 1), HeadKind::classification, 2, {});
+    PlanMachine machine;
+    machine.host_budget_bytes = 64 * kGiB;
+    return make_plan_request(config, model, machine, /*trains=*/true);
+  };
+  const PlanRequest one_host = request_of({{"gpus", "2"}}),
+                    two_hosts = request_of({{"gpus", "2"}, {"nnodes", "2"}}),
+                    one_each = request_of({{"nnodes", "2"}});
+  EXPECT_EQ(one_host.world, 2);
+  EXPECT_EQ(two_hosts.world, 4);
+  EXPECT_EQ(one_each.world, 2);
+  const auto shared = [](const PlanRequest& request) {
+    return request.host_budget_bytes + request.host_reserved_bytes;
+  };
+  EXPECT_EQ(shared(one_host), 32 * kGiB);
+  EXPECT_EQ(shared(two_hosts), 32 * kGiB);
+  EXPECT_EQ(shared(one_each), 64 * kGiB);
+}
+
 /** All of it measured, in figures that no machine has. */
 MachineProfile measured_memory() {
   MachineProfile profile;

@@ -69,7 +69,8 @@ NewRunPage::Step NewRunPage::step_of(const config::Option& option) {
   if (option.key == "resume_from_checkpoint" || option.key == "new_identity") return model_step;
   if (group == "Model") return model_step;
   if (group == "Data") return data_step;
-  if (group == "Memory and placement" || group == "Threads") return memory_step;
+  if (group == "Memory and placement" || group == "Threads" || group == "Hosts and restarts")
+    return memory_step;
   if (group == "Output") return review_step;
   return method_step;
 }

@@ -10,6 +10,7 @@
 
 #include "offload/device/cuda/cuda_memory.h"
 #include "src/base/error.h"
+#include "src/comm/rank_lost.h"
 
 namespace ferry {
 namespace {
@@ -120,19 +121,22 @@ class NcclLink final : public RankLink {
       check(nccl().async_error(comm_, &state), what);
       if (state != ncclInProgress) check(state, what);
       if (std::chrono::steady_clock::now() > end)
-        throw Error(Fault::machine, "nccl",
-                    fmt::format("{} did not end within {} s", what, deadline_.count()),
-                    "see whether every rank runs; NCCL_DEBUG=INFO shows what it waits for, "
-                    "NCCL_SOCKET_IFNAME names the network, NCCL_P2P_DISABLE=1 goes through memory");
+        throw RankLost(
+            "nccl", fmt::format("{} did not end within {} s", what, deadline_.count()),
+            "see whether every rank runs; NCCL_DEBUG=INFO shows what it waits for, "
+            "NCCL_SOCKET_IFNAME names the network, NCCL_P2P_DISABLE=1 goes through memory");
       if (state == ncclInProgress) std::this_thread::yield();
     }
   }
   static void check(ncclResult_t result, const char* what) {
     if (result == ncclSuccess) return;
-    throw Error(
-        Fault::machine, "nccl",
-        fmt::format("{}: {}: {}", what, nccl().error_string(result), nccl().last_error(nullptr)),
-        "NCCL_DEBUG=INFO says more");
+    const std::string text =
+        fmt::format("{}: {}: {}", what, nccl().error_string(result), nccl().last_error(nullptr));
+    constexpr const char* kHint = "NCCL_DEBUG=INFO says more";
+    // What a rank that has died shows as.
+    if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError)
+      throw RankLost("nccl", text, kHint);
+    throw Error(Fault::machine, "nccl", text, kHint);
   }
 
   RankLink& host_;

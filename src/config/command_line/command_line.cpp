@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/command_line/foreign_flags.h"
+#include "src/config/launch.h"
 #include "src/config/named_places.h"
 #include "src/config/preset.h"
 #include "src/files/paths.h"
@@ -32,10 +33,10 @@ Environment process_environment() {
 namespace {
 
 /** FERRY_ variables that are no options: read by simd/, offload/, the start of the trainer, the
- * search of models, tests. */
-constexpr std::array<std::string_view, 6> kOtherVariables = {"FERRY_SIMD",       "FERRY_HOST_WAITS",
-                                                             "FERRY_WATCHDOG_S", "FERRY_TRAINER",
-                                                             "FERRY_MODELS",     "FERRY_SHARED"};
+ * search of models, the watcher of a trainer, tests. */
+constexpr std::array<std::string_view, 8> kOtherVariables = {
+    "FERRY_SIMD",   "FERRY_HOST_WAITS", "FERRY_WATCHDOG_S", "FERRY_TRAINER",
+    "FERRY_MODELS", "FERRY_SHARED",     "FERRY_SUPERVISOR", "FERRY_RESTART"};
 constexpr std::array<std::string_view, 5> kSwitches = {"help", "json", "dry_run", "preset",
                                                        "config"};
 
@@ -355,8 +356,10 @@ void refuse_other_directory(const Config& config, const std::filesystem::path& r
                           "the copy; a new run begins with --model CHECKPOINT and no --resume"));
 }
 
-/** Settings of a run, which may be somebody else's: nothing is written to what they alone name. */
+/** Settings of a run, which may be somebody else's: nothing is written to what they alone name, and
+ * no host is asked. */
 void take_back_paths(CommandLine& command) {
+  forget_launch(command.config);
   for (std::string& note : take_back_places(command.config))
     command.notes.push_back(std::move(note));
 }
@@ -428,6 +431,13 @@ void check_standard_input(const CommandLine& command, const std::string& word) {
               fmt::format("leave one out; the text '{0}' itself is -- '{0}'", word));
 }
 
+/** The first host alone has to have the run's directory. */
+bool is_run_elsewhere(const Config& config) {
+  std::error_code error;
+  return config.maybe_integer("node_rank").value_or(0) > 0 &&
+         !std::filesystem::exists(config.text("resume_from_checkpoint"), error);
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::string_view verb_name,
@@ -449,7 +459,8 @@ CommandLine parse_command_line(std::string_view verb_name,
   reader.read();
   read_sources(command, reader, environment, {});
   // Whoever says it, the run's own settings come in below.
-  if (const std::string resumed = command.config.text("resume_from_checkpoint"); !resumed.empty()) {
+  if (const std::string resumed = command.config.text("resume_from_checkpoint");
+      !resumed.empty() && !is_run_elsewhere(command.config)) {
     const auto settings = settings_of_run(resumed);
     read_sources(command, reader, environment, settings);
     refuse_other_directory(command.config, settings.parent_path());

@@ -20,5 +20,7 @@ std::vector<Option> training_options();
 std::vector<Option> generation_options();
 /** Precision and repeatability, memory and placement, threads, evaluation and logging. */
 std::vector<Option> machine_options();
+/** Hosts and restarts. */
+std::vector<Option> host_options();
 
 }  // namespace ferry::config

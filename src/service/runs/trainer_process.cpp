@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -43,6 +44,20 @@ void send(const fs::path& run, int signal) {
                             std::generic_category().message(errno)));
 }
 
+/** The process that would start the run anew; the trainer ends with it. */
+void kill_watcher(const fs::path& run) {
+  const auto record = runs::read_record(run);
+  const int64_t watcher =
+      record.is_object() && record.contains("watcher") && record.at("watcher").is_number_integer()
+          ? record.at("watcher").get<int64_t>()
+          : 0;
+  if (watcher <= 1 || !find_trainer_process(run, record)) return;
+  std::ifstream status(fmt::format("/proc/{}/status", record.value("pid", int64_t{0})));
+  for (std::string word; status >> word;)
+    if (int64_t parent = 0; word == "PPid:" && status >> parent && parent == watcher)
+      ::kill(static_cast<pid_t>(watcher), SIGKILL);
+}
+
 }  // namespace
 
 UniqueFd find_trainer_process(const fs::path& run, const nlohmann::ordered_json& record) {
@@ -57,6 +72,7 @@ void interrupt_trainer(const fs::path& run) {
 }
 
 void kill_trainer(const fs::path& run) {
+  kill_watcher(run);
   send(run, SIGKILL);
 }
 

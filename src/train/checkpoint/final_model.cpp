@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
+#include "src/config/launch.h"
 #include "src/config/named_places.h"
 #include "src/engine/state/weights.h"
 #include "src/files/plain_file.h"
@@ -112,6 +113,7 @@ void write_settings(const config::Config& config, const fs::path& run) {
   config::Config settings = config;
   settings.choose("resume_from_checkpoint", "", "a new start");
   settings.choose("new_identity", "false", "a new start");
+  config::forget_launch(settings);
   config::remember_places(config);  // first: who resumes the run looks for them
   runs::write_settings_file(run, config::format_lines() + settings.to_toml());
 }

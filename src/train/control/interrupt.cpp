@@ -3,8 +3,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "src/base/process/supervision.h"
 
 namespace ferry {
 namespace {
@@ -18,6 +22,16 @@ void tell(std::string_view text) {
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
+/** A watcher passes on what may have come to this process, too. */
+bool is_copy_of_last() {
+  constexpr int64_t kApart_ms = 500;
+  static int64_t last_ms = -kApart_ms;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ms = now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+  return is_supervised() && now_ms - std::exchange(last_ms, now_ms) < kApart_ms;
+}
+
 void on_signal(int) {
   if (!has_work) {
     if (leaves_name) {
@@ -27,6 +41,7 @@ void on_signal(int) {
     tell("\nferry: left before the first step; nothing was trained or changed\n");
     ::_exit(kInterruptedExit);
   }
+  if (is_copy_of_last()) return;
   n_signals = n_signals + 1;
   const std::string_view text = n_signals == 1
                                     ? "\nferry: saving and leaving; once more leaves at once\n"

@@ -220,6 +220,18 @@ void check_trained(const LoadReport& loaded, const Model& model) {
                 "do the labels of config.json and the weights belong together?");
 }
 
+/** Starts the other ranks, unless they have met. */
+void take_team(Job& job, std::shared_ptr<RankTeam> met) {
+  const RunRanks ranks = ranks_to_start(job.config);
+  if (ranks.world == 1) return;
+  job.team = met ? std::move(met) : std::make_shared<RankTeam>(ranks, job.config);
+  job.notes.push_back(
+      fmt::format("{} {}{} share each step: they take its micro-batches in turn, and each holds a "
+                  "part of the states",
+                  ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
+                  ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : ""));
+}
+
 }  // namespace
 
 HfConfig config_of_result(const Model& model, const Task& task, DType dtype) {
@@ -261,13 +273,7 @@ Job prepare(config::Config config, const JobRequest& request) {
     take_class_weights(job);
   }
   make_plan_of(job, trains);
-  if (const RunRanks ranks = ranks_of(job.config); trains && ranks.world > 1) {
-    job.team = std::make_shared<RankTeam>(ranks);
-    job.notes.push_back(
-        fmt::format("{} {} share each step: they take its micro-batches in turn, and each holds a "
-                    "part of the states",
-                    ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes"));
-  }
+  if (trains) take_team(job, request.team);
   const bool is_new = trains && job.config.text("resume_from_checkpoint").empty();
   if (!is_new) close_plan(job);
   return job;
@@ -329,7 +335,7 @@ void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& optio
 std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadReport* report) {
   const ModelTable& table = job.model.table;
   const SessionFacts facts = facts_of(job);
-  const int n_sharing = job.team ? job.team->ranks().world : 1;
+  const int n_sharing = job.team ? job.team->ranks().local_world : 1;
   SessionOptions options = make_session_options(job.config, job.machine, facts, n_sharing);
   options.drive = store.options(job);
   if (job.team) open_ranks(job, facts, options);

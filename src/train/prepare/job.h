@@ -72,6 +72,7 @@ struct JobRequest {
    * the model that the run began with may be gone. */
   std::optional<runs::Checkpoint> checkpoint;
   std::vector<std::string> words;  ///< texts to predict in place of a dataset
+  std::shared_ptr<RankTeam> team;  ///< of a training whose ranks have met already
 };
 
 /** Throws Error for everything that is wrong with settings, model or data. Paths among the settings

@@ -103,7 +103,7 @@ std::optional<int> RunStore::room_in_store(const Job& job) const {
 DriveOptions RunStore::options(const Job& job) {
   if (!job.plan.shape.trains || job.team) {
     PassingStore::Process process;
-    if (job.team) process.n_processes = job.team->ranks().local_world();
+    if (job.team) process.n_processes = job.team->ranks().local_world;
     return passing_.options(job.config, job.machine, job.plan.layout, id_, process);
   }
   const bool has_any = !StateStore::segments_of(job.plan.shape).empty();

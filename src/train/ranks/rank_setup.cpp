@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/config/options/option.h"
+#include "src/config/launch.h"
 
 namespace ferry {
 namespace {
@@ -24,7 +24,7 @@ std::string text_of(const config::Value& value) {
 Json json_of(const config::Config& config) {
   Json values = Json::object();
   for (const config::Option& option : config::option_table())
-    if (config.is_set(option.key))
+    if (config.is_set(option.key) && !config::is_of_launch(option))
       values[std::string(option.key)] = text_of(config.value(option.key));
   return values;
 }

@@ -1,140 +1,84 @@
 #include "src/train/ranks/rank_team.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
 
 #include "src/base/error.h"
-#include "src/base/process/movement.h"
 #include "src/comm/addresses.h"
 #include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
-#include "src/engine/torch_setup.h"
-#include "src/files/hf/hf_config.h"
-#include "src/plan/plan.h"
-#include "src/request/param_groups.h"
-#include "src/request/run_plan.h"
-#include "src/train/loop/hang_watch.h"
-#include "src/train/prepare/run_store.h"
-
-extern char** environ;
+#include "src/train/ranks/rank_messages.h"
+#include "src/train/ranks/rank_pulse.h"
 
 namespace ferry {
 namespace {
 
-/** A rank that is there may be at work for as long as a step, or a pause of the run, lasts: its end
- * is seen at once, whatever the deadline is. */
-constexpr std::chrono::hours kDeadline{24};
-constexpr std::chrono::minutes kConnect_deadline{5};
-
-/** Starts a process of this program for each other rank, which finds the leader by the variables
- * that torchrun sets. */
-std::vector<pid_t> start_ranks(int world, int port) {
-  std::vector<pid_t> started;
-  for (int rank = 1; rank < world; ++rank) {
-    std::vector<std::string> variables;
-    for (char** variable = environ; *variable; ++variable)
-      variables.emplace_back(*variable);
-    for (const auto& [name, value] :
-         {std::pair("RANK", fmt::format("{}", rank)),
-          std::pair("WORLD_SIZE", fmt::format("{}", world)),
-          std::pair("LOCAL_RANK", fmt::format("{}", rank)),
-          std::pair("LOCAL_WORLD_SIZE", fmt::format("{}", world)),
-          std::pair("MASTER_ADDR", std::string("127.0.0.1")),
-          std::pair("MASTER_PORT", fmt::format("{}", port)),
-          std::pair("TORCHELASTIC_RUN_ID", fmt::format("ferry-{}", ::getpid()))})
-      variables.push_back(fmt::format("{}={}", name, value));
-    std::vector<char*> pointers;
-    for (std::string& variable : variables)
-      pointers.push_back(variable.data());
-    pointers.push_back(nullptr);
-    std::string program = "/proc/self/exe", verb = "follow";
-    char* const words[] = {program.data(), verb.data(), nullptr};
-    pid_t child = 0;
-    if (const int code =
-            posix_spawn(&child, program.c_str(), nullptr, nullptr, words, pointers.data());
-        code != 0)
-      throw Error(Fault::machine, "ranks.start",
-                  fmt::format("rank {} cannot be started: {}", rank, std::strerror(code)),
-                  "is there memory and room for another process?");
-    started.push_back(child);
-  }
-  return started;
-}
-
-/** A twentieth of the time that a hung process has, so that a rank is named within a minute. */
-std::unique_ptr<Pulse> start_pulse(Comm& comm) {
-  const auto lost = [](int /*rank*/, const std::string& what) {
-    leave_at_once(
-        Error(Fault::machine, "ranks.lost",
-              what + ", so this run cannot go on: the process is stopped, or its machine or "
-                     "the network is gone",
-              "go on from the last complete checkpoint, with the GPUs that are left: ferry "
-              "train --resume RUN --gpus N; FERRY_WATCHDOG_S / 20 is how long a rank is waited for")
-            .what());
-  };
-  return std::make_unique<Pulse>(comm,
-                                 PulseOptions{.patience = hang_patience() / 20, .lost = lost});
-}
-
-/** Values of the same size for all ranks come first, then what they describe. */
-void tell_all(Comm& comm, const std::string& text) {
-  comm.broadcast_value(static_cast<int64_t>(text.size()), 0);
-  std::string bytes = text;
-  if (!bytes.empty()) comm.broadcast(std::as_writable_bytes(std::span(bytes)), 0);
-}
-std::string hear_leader(Comm& comm) {
-  std::string text(static_cast<size_t>(comm.broadcast_value(int64_t{0}, 0)), '\0');
-  if (!text.empty()) comm.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  return text;
+/** Listens where the options of several hosts say that this host is reached. */
+StoreSocket listen_for_hosts(const RankEnvironment& place) {
+  const auto route = find_route(place.master_address, place.master_port);
+  const bool is_here = route && (route->own == route->other || is_loopback(route->other));
+  if (!is_here)
+    throw Error(Fault::usage, "config.master_addr",
+                route ? fmt::format("'{}' is {}, which is no address of this host, and node_rank "
+                                    "is 0",
+                                    place.master_address, route->other)
+                      : fmt::format("this host does not know the name '{}'", place.master_address),
+                "master_addr is the address of host 0 (`ip address` shows those of a host), and "
+                "the other hosts have other node_ranks");
+  // Other hosts may know this one by another address than it does: Debian's is 127.0.1.1.
+  const bool is_for_this_host =
+      is_loopback(place.master_address) || place.master_address == "localhost";
+  return listen_for_ranks(is_for_this_host ? route->other : "", place.master_port);
 }
 
 }  // namespace
 
-RankTeam::RankTeam(const RunRanks& ranks) : ranks_(ranks) {
-  ConnectOptions options = {.deadline = kDeadline, .connect_deadline = kConnect_deadline};
-  RankEnvironment environment;
-  if (ranks.launched) {
-    environment = *ranks.launched;
+std::chrono::seconds patience_for_ranks(const config::Config& config) {
+  return std::chrono::seconds(config.integer("rank_timeout"));
+}
+
+RankTeam::RankTeam(const RunRanks& ranks, const config::Config& config) : ranks_(ranks) {
+  const std::chrono::seconds patience = patience_for_ranks(config);
+  ConnectOptions options = {.deadline = kRankDeadline, .connect_deadline = patience};
+  RankEnvironment place;
+  if (ranks.is_launched) {
+    place = *ranks.place;
   } else {
-    StoreSocket store = listen_for_ranks("127.0.0.1", 0);
-    environment = {.world = ranks.world,
-                   .local_world = ranks.world,
-                   .master_address = "127.0.0.1",
-                   .master_port = store.port,
-                   .run_id = fmt::format("ferry-{}", ::getpid())};
+    StoreSocket store =
+        ranks.place ? listen_for_hosts(*ranks.place) : listen_for_ranks("127.0.0.1", 0);
+    place = ranks.place.value_or(RankEnvironment{.world = ranks.world,
+                                                 .local_world = ranks.local_world,
+                                                 .master_address = "127.0.0.1",
+                                                 .master_port = store.port,
+                                                 .run_id = fmt::format("ferry-{}", ::getpid())});
+    place.master_port = store.port;
     options.listener = std::move(store.fd);
-    started_ = start_ranks(ranks.world, store.port);
+    processes_.start(place, ranks, patience);
+    if (!ranks.hosts.empty()) hosts_.start(config, ranks, store.port);
+    options.while_waiting = [this] {
+      processes_.check();
+      hosts_.check();
+    };
   }
-  comm_ = connect(environment, std::move(options));
+  comm_ = connect(place, std::move(options));
+  processes_.note_meeting();
+  hosts_.note_meeting();
   pulse_ = start_pulse(*comm_);
 }
 
 RankTeam::~RankTeam() {
+  if (comm_) end(static_cast<int>(Fault::machine), "the leader has failed");
+}
+
+void RankTeam::end(int exit_code, const std::string& reason) noexcept {
   try {
-    if (comm_) tell_all(*comm_, "");
+    if (comm_) tell_all(*comm_, to_json(RankEnd{exit_code, reason}).dump());
   } catch (const std::exception&) {  // a rank is gone, and the others see that, too
   }
   pulse_.reset();
   comm_.reset();
-  using namespace std::chrono_literals;
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  for (pid_t child : started_) {
-    while (::waitpid(child, nullptr, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() > end) ::kill(child, SIGKILL);
-      std::this_thread::sleep_for(5ms);
-    }
-  }
 }
 
 std::shared_ptr<LeadingLinks> RankTeam::open(const RankSetup& setup, const StepShape& shape) {
@@ -147,67 +91,6 @@ std::shared_ptr<LeadingLinks> RankTeam::open(const RankSetup& setup, const StepS
         make_nccl_link(shape.ranks, *links->on_host, {.device = ranks_.gpu_of(0)});
   links->leader = std::make_unique<RankLeader>(shape, links->groups);
   return links;
-}
-
-namespace {
-
-/** One session of the run. */
-void follow_session(const RankSetup& setup, const RankEnvironment& its, Comm& comm) {
-  const Machine machine = detect_machine(setup.config);
-  set_up_torch({.deterministic = setup.config.flag("deterministic"),
-                .intra_op_threads = static_cast<int>(
-                    setup.config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
-  const HfConfig model = HfConfig::parse(setup.model_config, setup.model_origin);
-  ModelTable table =
-      make_model_table(setup.config, model, setup.head, setup.n_labels, machine.plan);
-  if (setup.facts.trains) apply_param_options(setup.config, table);
-  PlanRequest request = {.has_gpu = machine.plan.has_gpu, .trains = setup.facts.trains};
-  request.optim = setup.facts.optim;
-  request.split_master = choose_split_master(setup.config, table.compute);
-  StepShape shape = make_step_shape(table, setup.largest, request, setup.shape.n_micro_max);
-  take_choices(setup.shape, shape);
-  shape.ranks = {.rank = its.rank, .world = its.world};
-  const Layout layout = make_layout(shape);
-  RankGroups groups = make_rank_groups(comm);
-  const auto on_host = make_comm_link(*groups.exchanges, *groups.decisions);
-  std::unique_ptr<RankLink> between_gpus;
-  SessionOptions options =
-      make_session_options(setup.config, machine, setup.facts, its.local_world);
-  if (machine.plan.has_gpu) {
-    options.device_index = ranks_of(setup.config).gpu_of(its.local_rank);
-    between_gpus = make_nccl_link(shape.ranks, *on_host, {.device = options.device_index});
-  }
-  PassingStore store;
-  options.drive = store.options(setup.config, machine, layout, setup.run_id,
-                                {.number = its.local_rank, .n_processes = its.local_world});
-  options.link = between_gpus ? between_gpus.get() : on_host.get();
-  Session session(table, shape, layout, setup.largest, options);
-  follow(session, groups);
-}
-
-}  // namespace
-
-int rank_of_process() {
-  const auto environment = read_rank_environment(std::getenv);
-  return environment ? environment->rank : 0;
-}
-
-int follow_leader() {
-  // The leader says when the run ends; a rank that has lost it has nothing to do.
-  ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGTERM, SIG_IGN);
-  const auto environment = read_rank_environment(std::getenv);
-  if (!environment || environment->rank == 0)
-    throw Error(Fault::usage, "ranks.follow", "this process has no rank to follow with",
-                "start the run with `ferry train --gpus N`, or by torchrun");
-  const bool is_child = environment->run_id.starts_with("ferry-");
-  if (is_child) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const auto comm =
-      connect(*environment, {.deadline = kDeadline, .connect_deadline = kConnect_deadline});
-  const auto pulse = start_pulse(*comm);
-  for (std::string text; !(text = hear_leader(*comm)).empty();)
-    follow_session(setup_in(nlohmann::ordered_json::parse(text)), *environment, *comm);
-  return 0;
 }
 
 }  // namespace ferry

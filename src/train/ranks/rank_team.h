@@ -1,16 +1,18 @@
 #pragma once
-// The processes of a run of several ranks. The first one leads: it is the trainer as with one rank.
-// It starts the others, or a launcher has; each of these has a session that follows the leader's.
+// The rank that leads a run of several ranks: it is the trainer as with one rank. It starts the
+// others of its host, or a launcher has. Each of them has a session that follows the leader's
+// (following.h).
 
-#include <sys/types.h>
-
+#include <chrono>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "src/comm/comm.h"
 #include "src/comm/pulse.h"
 #include "src/engine/ranks/rank_commands.h"
 #include "src/request/ranks.h"
+#include "src/train/ranks/host_processes.h"
+#include "src/train/ranks/rank_processes.h"
 #include "src/train/ranks/rank_setup.h"
 
 namespace ferry {
@@ -26,9 +28,10 @@ struct LeadingLinks {
 
 class RankTeam {
  public:
-  /** Meets the other ranks. Throws Error(machine) that names those that do not come. */
-  explicit RankTeam(const RunRanks& ranks);
-  /** The others end. */
+  /** Meets the other ranks. Throws Error(machine) that names those that do not come in time, and
+   * Error(usage) where this host cannot be the one to meet at. */
+  RankTeam(const RunRanks& ranks, const config::Config& config);
+  /** The others end, too; without a call of end() as after a failure. */
   ~RankTeam();
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
@@ -36,19 +39,22 @@ class RankTeam {
   /** All ranks open a session like this. `setup` is the leader's; so is `shape`, which outlives the
    * links. */
   std::shared_ptr<LeadingLinks> open(const RankSetup& setup, const StepShape& shape);
+  /** Tells the others how the run has ended. No session is open any more. */
+  void end(int exit_code, const std::string& reason) noexcept;
+  /** After end(): true where a process of this host has ended for a reason that would come again.
+   * Waits a little for them. */
+  bool has_failed_by_itself() { return processes_.have_failed_by_themselves(); }
   const RunRanks& ranks() const { return ranks_; }
 
  private:
   RunRanks ranks_;
-  std::vector<pid_t> started_;
+  RankProcesses processes_;
+  HostProcesses hosts_;
   std::unique_ptr<Comm> comm_;
   std::unique_ptr<Pulse> pulse_;
 };
 
-/** The rank that a launcher, or the leader, gave this process; 0 where there is none. */
-int rank_of_process();
-
-/** The other ranks do this instead of training. Returns the exit code when the leader ends. */
-int follow_leader();
+/** The time in which all ranks must have come. */
+std::chrono::seconds patience_for_ranks(const config::Config& config);
 
 }  // namespace ferry

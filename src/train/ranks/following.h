@@ -1,0 +1,27 @@
+#pragma once
+// What the other ranks do instead of training: their sessions follow the leader's until it says how
+// the run has ended. Each function gives the exit code of this process, which is the leader's, and
+// throws Error where the leader is lost.
+
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+
+namespace ferry {
+
+/** A rank that a launcher has started. */
+int follow_as_launched();
+
+/** The first rank of a host that does not lead, as the options of several hosts say. It starts the
+ * others of its host, and says what it waits for and how the run has ended. */
+int follow_as_host(const config::Config& config);
+
+/** A rank that the first one of its host has started (rank_processes.h). `words` come from there.
+ */
+int follow_as_child(const std::vector<std::string>& words);
+
+/** The rank of this process, for messages. */
+int rank_of_process();
+
+}  // namespace ferry

@@ -1,0 +1,126 @@
+#include "src/train/ranks/rank_processes.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "src/base/error.h"
+
+extern char** environ;
+
+namespace ferry {
+namespace {
+
+/** The environment of this process, with these values of variables. */
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string, std::string>>& values) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    const std::string name = text.substr(0, text.find('='));
+    if (std::ranges::find(values, name, &std::pair<std::string, std::string>::first) ==
+        values.end())
+      variables.push_back(text);
+  }
+  for (const auto& [name, value] : values)
+    variables.push_back(fmt::format("{}={}", name, value));
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
+  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+void RankProcesses::start(const RankEnvironment& first,
+                          const RunRanks& ranks,
+                          std::chrono::seconds patience) {
+  for (int local_rank = 1; local_rank < first.local_world; ++local_rank) {
+    const int rank = first.rank + local_rank;
+    std::vector<std::string> variables =
+        environment_with({{"RANK", fmt::format("{}", rank)},
+                          {"WORLD_SIZE", fmt::format("{}", first.world)},
+                          {"LOCAL_RANK", fmt::format("{}", local_rank)},
+                          {"LOCAL_WORLD_SIZE", fmt::format("{}", first.local_world)},
+                          {"MASTER_ADDR", first.master_address},
+                          {"MASTER_PORT", fmt::format("{}", first.master_port)},
+                          {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                          {"TORCHELASTIC_RUN_ID", first.run_id},
+                          {"TORCHELASTIC_RESTART_COUNT", "0"}});
+    std::vector<std::string> words = {"/proc/self/exe", "rank", fmt::format("{}", ::getpid()),
+                                      fmt::format("{}", ranks.gpu_of(local_rank)),
+                                      fmt::format("{}", patience.count())};
+    pid_t child = 0;
+    if (const int code = posix_spawn(&child, words.front().c_str(), nullptr, nullptr,
+                                     pointers_to(words).data(), pointers_to(variables).data());
+        code != 0)
+      throw Error(Fault::machine, "ranks.start",
+                  fmt::format("rank {} cannot be started: {}", rank, std::strerror(code)),
+                  "is there memory and room for another process?");
+    processes_.push_back({rank, child});
+  }
+}
+
+void RankProcesses::check() {
+  for (auto process = processes_.begin(); process != processes_.end(); ++process) {
+    int status = 0;
+    if (::waitpid(process->pid, &status, WNOHANG) != process->pid) continue;
+    const int rank = process->rank;
+    processes_.erase(process);
+    ends_.push_back(status);
+    throw Error(Fault::machine, "ranks.start",
+                fmt::format("rank {} {} before all ranks had come", rank, describe_end(status)),
+                "its output says why");
+  }
+}
+
+void RankProcesses::await_until(std::chrono::steady_clock::time_point end) {
+  using namespace std::chrono_literals;
+  for (;; std::this_thread::sleep_for(5ms)) {
+    std::erase_if(processes_, [&](const Process& process) {
+      int status = 0;
+      if (::waitpid(process.pid, &status, WNOHANG) == 0) return false;
+      ends_.push_back(status);
+      return true;
+    });
+    if (processes_.empty() || std::chrono::steady_clock::now() > end) return;
+  }
+}
+
+bool RankProcesses::have_failed_by_themselves() {
+  using namespace std::chrono_literals;
+  await_until(std::chrono::steady_clock::now() + 5s);
+  return std::ranges::any_of(ends_, [](int status) {
+    const auto is = [&](Fault fault) { return WEXITSTATUS(status) == static_cast<int>(fault); };
+    return WIFEXITED(status) && (is(Fault::usage) || is(Fault::does_not_fit) || is(Fault::data));
+  });
+}
+
+RankProcesses::~RankProcesses() {
+  using namespace std::chrono_literals;
+  await_until(std::chrono::steady_clock::now() + (have_met_ ? 20s : 1s));
+  for (const Process& process : processes_)
+    ::kill(process.pid, SIGKILL);
+  await_until(std::chrono::steady_clock::time_point::max());
+}
+
+}  // namespace ferry
