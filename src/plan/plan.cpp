@@ -53,6 +53,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.optim = request.optim;
   shape.split_master = request.split_master;
   shape.ranks.world = request.world;
+  shape.n_ranks_per_host = request.n_per_host;
   shape.n_micro_max = n_rounds(static_cast<int>(n_micro), request.world);
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;

@@ -15,6 +15,8 @@ struct RunRanks {
   /** What a launcher has told this process; nothing: the run starts its ranks itself. */
   std::optional<RankEnvironment> launched;
 
+  /** Those of this process's host. */
+  int n_of_host() const { return launched ? launched->local_world : world; }
   int gpu_of(int local_rank) const {
     return gpus.empty() ? local_rank : gpus[static_cast<size_t>(local_rank)];
   }

@@ -327,7 +327,7 @@ void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& optio
 std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadReport* report) {
   const ModelTable& table = job.model.table;
   const SessionFacts facts = facts_of(job);
-  const int n_sharing = job.team ? job.team->ranks().world : 1;
+  const int n_sharing = job.team ? job.team->ranks().n_of_host() : 1;
   SessionOptions options = make_session_options(job.config, job.machine, facts, n_sharing);
   options.drive = store.options(job);
   if (job.team) open_ranks(job, facts, options);
