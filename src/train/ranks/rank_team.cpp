@@ -2,20 +2,13 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 
 #include "src/base/error.h"
-#include "src/comm/addresses.h"
 #include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
 #include "src/engine/torch_setup.h"
@@ -24,8 +17,6 @@
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
 
-extern char** environ;
-
 namespace ferry {
 namespace {
 
@@ -33,41 +24,6 @@ namespace {
  * is seen at once, whatever the deadline is. */
 constexpr std::chrono::hours kDeadline{24};
 constexpr std::chrono::minutes kConnect_deadline{5};
-
-/** Starts a process of this program for each other rank, which finds the leader by the variables
- * that torchrun sets. */
-std::vector<pid_t> start_ranks(int world, int port) {
-  std::vector<pid_t> started;
-  for (int rank = 1; rank < world; ++rank) {
-    std::vector<std::string> variables;
-    for (char** variable = environ; *variable; ++variable)
-      variables.emplace_back(*variable);
-    for (const auto& [name, value] :
-         {std::pair("RANK", fmt::format("{}", rank)),
-          std::pair("WORLD_SIZE", fmt::format("{}", world)),
-          std::pair("LOCAL_RANK", fmt::format("{}", rank)),
-          std::pair("LOCAL_WORLD_SIZE", fmt::format("{}", world)),
-          std::pair("MASTER_ADDR", std::string("127.0.0.1")),
-          std::pair("MASTER_PORT", fmt::format("{}", port)),
-          std::pair("TORCHELASTIC_RUN_ID", fmt::format("ferry-{}", ::getpid()))})
-      variables.push_back(fmt::format("{}={}", name, value));
-    std::vector<char*> pointers;
-    for (std::string& variable : variables)
-      pointers.push_back(variable.data());
-    pointers.push_back(nullptr);
-    std::string program = "/proc/self/exe", verb = "follow";
-    char* const words[] = {program.data(), verb.data(), nullptr};
-    pid_t child = 0;
-    if (const int code =
-            posix_spawn(&child, program.c_str(), nullptr, nullptr, words, pointers.data());
-        code != 0)
-      throw Error(Fault::machine, "ranks.start",
-                  fmt::format("rank {} cannot be started: {}", rank, std::strerror(code)),
-                  "is there memory and room for another process?");
-    started.push_back(child);
-  }
-  return started;
-}
 
 /** Values of the same size for all ranks come first, then what they describe. */
 void tell_all(Comm& comm, const std::string& text) {
@@ -89,14 +45,9 @@ RankTeam::RankTeam(const RunRanks& ranks) : ranks_(ranks) {
   if (ranks.launched) {
     environment = *ranks.launched;
   } else {
-    StoreSocket store = listen_for_ranks("127.0.0.1", 0);
-    environment = {.world = ranks.world,
-                   .local_world = ranks.world,
-                   .master_address = "127.0.0.1",
-                   .master_port = store.port,
-                   .run_id = fmt::format("ferry-{}", ::getpid())};
-    options.listener = std::move(store.fd);
-    started_ = start_ranks(ranks.world, store.port);
+    started_ = RankProcesses(ranks.world, {"follow"});
+    environment = started_.environment();
+    options.listener = started_.take_listener();
   }
   comm_ = connect(environment, std::move(options));
 }
@@ -105,15 +56,6 @@ RankTeam::~RankTeam() {
   try {
     if (comm_) tell_all(*comm_, "");
   } catch (const std::exception&) {  // a rank is gone, and the others see that, too
-  }
-  comm_.reset();
-  using namespace std::chrono_literals;
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  for (pid_t child : started_) {
-    while (::waitpid(child, nullptr, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() > end) ::kill(child, SIGKILL);
-      std::this_thread::sleep_for(5ms);
-    }
   }
 }
 
@@ -177,8 +119,7 @@ int follow_leader() {
   if (!environment || environment->rank == 0)
     throw Error(Fault::usage, "ranks.follow", "this process has no rank to follow with",
                 "start the run with `ferry train --gpus N`, or by torchrun");
-  const bool is_child = environment->run_id.starts_with("ferry-");
-  if (is_child) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  end_with_first_rank(*environment);
   const auto comm =
       connect(*environment, {.deadline = kDeadline, .connect_deadline = kConnect_deadline});
   for (std::string text; !(text = hear_leader(*comm)).empty();)

@@ -2,12 +2,10 @@
 // The processes of a run of several ranks. The first one leads: it is the trainer as with one rank.
 // It starts the others, or a launcher has; each of these has a session that follows the leader's.
 
-#include <sys/types.h>
-
 #include <memory>
-#include <vector>
 
 #include "src/comm/comm.h"
+#include "src/comm/rank_processes.h"
 #include "src/engine/ranks/rank_commands.h"
 #include "src/request/ranks.h"
 #include "src/train/ranks/rank_setup.h"
@@ -39,7 +37,7 @@ class RankTeam {
 
  private:
   RunRanks ranks_;
-  std::vector<pid_t> started_;
+  RankProcesses started_;  ///< ends after comm_, which tells them
   std::unique_ptr<Comm> comm_;
 };
 
