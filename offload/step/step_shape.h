@@ -134,7 +134,8 @@ struct StepShape {
   bool split_master = false;
   Ranks ranks;
   Reduction reduction = Reduction::ordered;
-  int n_micro_max = 1;  ///< micro-batches of a step that a rank has, at most
+  int n_ranks_per_host = 0;  ///< in the order of ranks; 0: all of them are of one host
+  int n_micro_max = 1;       ///< micro-batches of a step that a rank has, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
@@ -213,6 +214,13 @@ struct StepShape {
   }
   /** The type of the gradients that ranks exchange. */
   DType exchanged_type() const { return exchanges_sums() ? DType::f32 : compute; }
+  /** Ranks that share this one's host, itself among them. */
+  int n_ranks_of_host() const {
+    return n_ranks_per_host > 0 ? std::min(n_ranks_per_host, ranks.world) : ranks.world;
+  }
+  bool is_of_this_host(int rank) const {
+    return rank / n_ranks_of_host() == ranks.rank / n_ranks_of_host();
+  }
   /** A step may have several micro-batches, here or on other ranks. */
   bool sums_grads() const { return n_micro_max * ranks.world > 1; }
   /** The part of the block's trained prefix that the rank updates. */

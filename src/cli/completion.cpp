@@ -145,6 +145,9 @@ constexpr Flag kFlags[] = {
     {"bench", "depth", "Requests of bench disk under way at once", Takes::text},
     {"bench", "file-bytes", "The file of bench disk", Takes::text},
     {"bench", "window-bytes", "Memory that transfers of bench disk go through", Takes::text},
+    {"bench", "gpus", "How many ranks bench nccl measures, or which GPUs", Takes::text},
+    {"bench", "device", "cpu: bench nccl measures between processes", Takes::text},
+    {"bench", "message-bytes", "The largest size of bench nccl", Takes::text},
     {"bench", "turns", "Turns of each pattern of bench disk", Takes::text},
 };
 

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "simd/level.h"
 #include "src/base/error.h"
+#include "src/measure/bench_words.h"
 #include "src/measure/measure.h"
+#include "src/measure/ranks/exchange_verb.h"
 #include "src/measure/step.h"
 #include "src/measure/timing.h"
 #include "src/term/progress.h"
@@ -21,7 +22,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kUsage =
     "usage: ferry-trainer bench memory | adamw | dram | copy | gpu | gemm | attention | disk | "
-    "step | card | all "
+    "step | nccl | card | all "
     "[--json] [--seconds S] [--host-bytes B] [--disk-bytes B]";
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -34,16 +35,6 @@ std::vector<Part> parts_of(const std::string& name) {
   for (const Part part : all_parts())
     if (name == name_of(part)) return {part};
   refuse(fmt::format("unknown part '{}'", name));
-}
-
-template <class Number>
-Number number_of(const std::string& flag, const std::string& text, Number least, Number most) {
-  Number value{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || stop != end || !(value >= least && value <= most))
-    refuse(fmt::format("{} {}, expected a number from {} to {}", flag, text, least, most));
-  return value;
 }
 
 struct Request {
@@ -59,11 +50,13 @@ Request parse(const std::vector<std::string>& words) {
     if (word.starts_with("--") && i + 1 < words.size()) {
       const std::string& value = words[++i];
       if (word == "--seconds")
-        request.options.seconds = number_of(word, value, 0.01, 600.0);
+        request.options.seconds = number_of(word, value, 0.01, 600.0, kUsage);
       else if (word == "--host-bytes")
-        request.options.host_bytes_max = number_of<int64_t>(word, value, 0, int64_t{1} << 40);
+        request.options.host_bytes_max =
+            number_of<int64_t>(word, value, 0, int64_t{1} << 40, kUsage);
       else if (word == "--disk-bytes")
-        request.options.disk_bytes_max = number_of<int64_t>(word, value, 0, int64_t{1} << 40);
+        request.options.disk_bytes_max =
+            number_of<int64_t>(word, value, 0, int64_t{1} << 40, kUsage);
       else
         refuse(fmt::format("unknown option '{}'", word));
     } else if (request.part.empty() && !word.starts_with("-")) {
@@ -80,6 +73,8 @@ Request parse(const std::vector<std::string>& words) {
 
 int run_bench_verb(const std::vector<std::string>& words) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
+  if (!words.empty() && words.front() == "nccl")
+    return run_exchange_verb({words.begin() + 1, words.end()});
   Request request = parse(words);
   const bool is_step = request.part == "step";
   const std::vector<Part> parts = is_step ? std::vector<Part>{} : parts_of(request.part);

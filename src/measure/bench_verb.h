@@ -7,7 +7,8 @@
 
 namespace ferry::measure {
 
-/** PART is a part's name, `card`, `step` or `all`; `--json` is allowed and says nothing new;
+/** PART is a part's name, `card`, `step`, `nccl` (src/measure/ranks/exchange_verb.h) or `all`;
+ * `--json` is allowed and says nothing new;
  * `--seconds S` bounds the measuring, `--disk-bytes B` and `--host-bytes B` what it takes. */
 int run_bench_verb(const std::vector<std::string>& words);
 

@@ -55,6 +55,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.split_master = request.split_master;
   shape.ranks.world = request.world;
   shape.reduction = request.reduction.value_or(Reduction::ordered);
+  shape.n_ranks_per_host = request.n_per_host;
   shape.n_micro_max = n_rounds(static_cast<int>(n_micro), request.world);
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;

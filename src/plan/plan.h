@@ -34,7 +34,8 @@ struct PlanRequest {
   /** Tells how many tokens steps and micro-batches of these sizes have. The function is empty where
    * the texts are not known, and every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
-  int world = 1;  ///< ranks that share a step, each with these budgets
+  int world = 1;       ///< ranks that share a step, each with these budgets
+  int n_per_host = 0;  ///< ranks of one host, which share its cores and memory; 0: all of them
   /** How ranks keep what lives on their GPUs. 2: whole weights beside a part of states and
    * gradients; 3: a part of the weights, too, which each pass gathers. */
   std::optional<int> zero_level;
@@ -68,7 +69,7 @@ struct PlanRequest {
   bool split_master = false;  ///< true only in a run that trains in bf16
   /** Updates wait for the gradients' norm: clipping, or loss scaling. */
   bool clips = true;
-  /** The abilities of the machine. With them candidates are compared by the time they would take;
+  /** The abilities of a host. With them candidates are compared by the time they would take;
    * without them the first that fits in the order of make_plan() is taken. */
   std::optional<MachineProfile> machine;
   /** Settings beside the plan that change a step's time, as a text; empty: the usual ones. */

@@ -304,6 +304,8 @@ std::optional<Place> choose_placement(const config::Config& config, const PlanRe
   return Place::nvme;
 }
 
+constexpr const char* kRanks = "ranks";
+
 /** What a step's time depends on beside the plan: settings that are not as usual, and the threads
  * that this process may use. */
 std::string timing_settings_of(const config::Config& config) {
@@ -319,8 +321,30 @@ std::string timing_settings_of(const config::Config& config) {
   if (const std::string& device = config.text("device"); device != "auto") add("device", device);
   if (const auto n = config.maybe_integer("slots")) add("slots", fmt::format("{}", *n));
   add("threads", fmt::format("{}", n_usable_threads()));
-  if (const int world = ranks_of(config).world; world > 1) add("ranks", fmt::format("{}", world));
+  if (const int world = ranks_of(config).world; world > 1) add(kRanks, fmt::format("{}", world));
   return settings;
+}
+
+/** A described host says how many GPUs it has; here all ranks that were not launched elsewhere run.
+ */
+int ranks_per_host(const RunRanks& ranks, const PlanMachine& machine) {
+  const int n_described = machine.has_gpu ? gpu_of(machine).n_of_host : 0;
+  if (ranks.is_launched || n_described == 0) return ranks.local_world;
+  return std::min(ranks.world, n_described);
+}
+
+/** Says what a plan's time rests on that nobody measured. */
+void note_assumed_exchange(PlanRequest& request) {
+  if (request.world == 1 || !request.machine) return;
+  const MachineProfile& machine = *request.machine;
+  const bool is_known =
+      request.has_gpu ? machine.gpu->exchange.has_value() : machine.host.exchange.has_value();
+  if (is_known) return;
+  const double rate =
+      exchange_rates(machine, request.has_gpu, std::max(1, request.n_per_host)).bytes_per_s;
+  request.notes.push_back(
+      fmt::format("{} are assumed to send each other {:.1f} GB/s: `ferry bench nccl` measures it",
+                  request.has_gpu ? "GPUs" : "processes", rate / 1e9));
 }
 
 }  // namespace
@@ -346,8 +370,12 @@ PlanRequest make_plan_request(const config::Config& config,
   request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
   request.max_length = choose_max_length(config, model.max_positions, machine.has_gpu);
   request.has_gpu = machine.has_gpu;
-  const RunRanks ranks = trains ? ranks_of(config) : RunRanks();
-  request.world = ranks.world;
+  if (trains) {
+    const RunRanks ranks = ranks_of(config);
+    request.world = ranks.world;
+    request.n_per_host = ranks_per_host(ranks, machine);
+    note_assumed_exchange(request);
+  }
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
@@ -391,12 +419,14 @@ PlanRequest make_plan_request(const config::Config& config,
         "measured: a run on the GPU ends before its first step where that is still so; see "
         "`ferry doctor`");
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
-  request.host_budget_bytes = std::max<int64_t>(
-      0, host_budget_of(config, machine) / ranks.local_world - request.host_reserved_bytes);
+  request.host_budget_bytes =
+      std::max<int64_t>(0, host_budget_of(config, machine) / std::max(1, request.n_per_host) -
+                               request.host_reserved_bytes);
   if (const NvmeSettings nvme = nvme_settings(config); !nvme.directories.empty()) {
     request.has_nvme = true;
     request.nvme_budget_bytes =
-        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX)) / ranks.local_world;
+        std::min(machine.nvme_budget_bytes, nvme.memory_bytes.value_or(INT64_MAX)) /
+        std::max(1, request.n_per_host);
     // Checkpoints of several ranks hold all states themselves.
     request.n_nvme_copies = nvme_copies(config, trains && request.world == 1);
   }
@@ -415,6 +445,10 @@ PlanRequest make_plan_request(const config::Config& config,
   request.timed_with = timing_settings_of(config);
   if (auto slots = config.maybe_integer("slots")) request.n_weight_slots = static_cast<int>(*slots);
   return request;
+}
+
+bool is_of_several_ranks(const LearntStep& step) {
+  return step.run.find(fmt::format(", {} = ", kRanks)) != std::string::npos;
 }
 
 double samples_per_second(const PlanRequest& request, const Plan& plan) {

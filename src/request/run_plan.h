@@ -113,6 +113,9 @@ PlanRequest make_plan_request(const config::Config& config,
                               bool trains,
                               int64_t dataset_bytes = 0);
 
+/** True of a timed step that ranks shared: the speed of the links between them is in its ratio. */
+bool is_of_several_ranks(const LearntStep& step);
+
 /** Samples a second in a full step. The plan has a prediction. */
 double samples_per_second(const PlanRequest& request, const Plan& plan);
 /** The rate of the same plan where published figures of the machine disagree, at the least of them:

@@ -28,4 +28,10 @@ std::optional<fs::path> find_trainer() {
   return std::nullopt;
 }
 
+std::filesystem::path find_measuring_trainer() {
+  if (const auto trainer = find_trainer()) return *trainer;
+  throw Error(Fault::machine, "cli.bench", "ferry-trainer, which measures, is not beside ferry",
+              "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
+}
+
 }  // namespace ferry::service

@@ -10,5 +10,7 @@ namespace ferry::service {
  * in the build tree: ../train, of the app ../../src/train). nullopt when there is none. Throws
  * Error(usage) when FERRY_TRAINER names no program. */
 std::optional<std::filesystem::path> find_trainer();
+/** The same for measuring. Throws Error(machine) where there is none. */
+std::filesystem::path find_measuring_trainer();
 
 }  // namespace ferry::service

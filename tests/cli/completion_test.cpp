@@ -172,7 +172,8 @@ TEST_P(Completion, VerbsAndTheirWords) {
           {"ferry bench a", {"adamw", "attention", "all"}},
           {"ferry bench gemm --",
            {"--help", "--json", "--seconds", "--output", "--directory", "--request-bytes",
-            "--depth", "--file-bytes", "--turns", "--window-bytes"}}});
+            "--depth", "--file-bytes", "--turns", "--window-bytes", "--gpus", "--device",
+            "--message-bytes"}}});
 }
 
 /** Every flag of every verb, from the tables. */

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/base/bytes.h"
+#include "src/files/mapped_file.h"
 #include "src/plan/machine/machine_profile.h"
 #include "tests/cli/run_ferry.h"
 #include "tests/config/config_fixture.h"
@@ -110,6 +112,99 @@ TEST_F(BenchProgram, AStepIsOneOfTheEngine) {
   }
   EXPECT_FALSE(out.contains("profile"));
   EXPECT_CONTAINS(run({"bench", "step", "--seconds", "0.3"}).out, "ms a step");
+}
+
+/** Two processes of the CPU, or three: the trainer checks what arrives at each. */
+TEST_F(BenchProgram, ExchangesOfProcessesAreMeasuredAndKept) {
+  MachineProfile before = {.name = "here", .source = "measured before"};
+  before.host.cpu = cpu_name();
+  before.learnt = {{.run = "bert, threads = 2, ranks = 2",
+                    .plan = "host",
+                    .micro_batch_size = 8,
+                    .predicted_s = 1,
+                    .step_s = 2},
+                   {.run = "bert, threads = 2",
+                    .plan = "host",
+                    .micro_batch_size = 8,
+                    .predicted_s = 1,
+                    .step_s = 2}};
+  home_.write("data/ferry/machine.json", to_json(before));
+  for (const int n_ranks : {2, 3}) {
+    const Outcome json = run({"bench", "nccl", "--device", "cpu", "--gpus", std::to_string(n_ranks),
+                              "--message-bytes", "1MiB", "--seconds", "0.5", "--json"});
+    ASSERT_EQ(json.exit_code, 0) << json.err;
+    const auto out = nlohmann::ordered_json::parse(json.out);
+    EXPECT_EQ(out["by"], "Gloo");
+    EXPECT_EQ(out["n_ranks"], n_ranks);
+    EXPECT_EQ(out["is_kept"], true);
+    std::map<std::string, std::vector<int64_t>> sizes;
+    double rate = 0, message_s = 0;
+    for (const auto& row : out["exchanges"]) {
+      const std::string operation = row["operation"];
+      const double bytes = row["bytes"], algorithm = row["bytes_per_s"];
+      const double of_others = (n_ranks - 1.0) / n_ranks;
+      const double share = operation == "send/recv"    ? 1
+                           : operation == "all-reduce" ? 2 * of_others
+                                                       : of_others;
+      EXPECT_NEAR(algorithm, bytes / row["seconds"].get<double>(), 2e-3 * algorithm);
+      EXPECT_NEAR(row["bus_bytes_per_s"].get<double>(), share * algorithm, 2e-3 * algorithm);
+      if (operation == "all-to-all") {
+        rate = std::max(rate, row["bus_bytes_per_s"].get<double>());
+        if (sizes[operation].empty()) message_s = row["seconds"];
+      }
+      sizes[operation].push_back(static_cast<int64_t>(bytes));
+    }
+    ASSERT_EQ(sizes.size(), 5u);
+    for (const auto& [operation, all] : sizes) {
+      ASSERT_EQ(all.size(), 5u) << operation;
+      for (size_t i = 0; i < all.size(); ++i) {
+        const int64_t whole = int64_t{4096} << (2 * i);
+        EXPECT_LE(all[i], whole);  // three ranks have equal parts of it
+        EXPECT_GT(all[i], whole - 4 * n_ranks);
+      }
+    }
+    const MachineProfile kept = parse_machine_profile(read_text_file(stored()), "kept");
+    EXPECT_EQ(kept.source, "measured before");
+    ASSERT_TRUE(kept.host.exchange);
+    EXPECT_EQ(kept.host.exchange->bytes_per_s, rate);
+    EXPECT_EQ(kept.host.exchange->message_s, message_s);
+    EXPECT_CONTAINS(kept.host.exchange->source, std::to_string(n_ranks) + " processes by Gloo");
+    ASSERT_EQ(kept.learnt.size(), 1u) << "a step of several ranks was timed with other figures";
+    EXPECT_EQ(kept.learnt[0].run, "bert, threads = 2");
+  }
+  // Measured anew by the doctor, the machine keeps them.
+  EXPECT_EQ(run({"doctor", "--seconds", "0.3"}).exit_code, 0);
+  const MachineProfile anew = parse_machine_profile(read_text_file(stored()), "anew");
+  EXPECT_NE(anew.source, "measured before");
+  EXPECT_TRUE(anew.host.exchange);
+}
+
+TEST_F(BenchProgram, ExchangesHaveATableAndNeedTwoRanks) {
+  const Outcome text =
+      run({"bench", "nccl", "--device", "cpu", "--message-bytes", "16KiB", "--seconds", "0.1"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_CONTAINS(text.out, "2 processes of the CPU by Gloo");
+  for (const char* word : {"all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send/recv",
+                           "bus GB/s", "4.0 KiB", "16.0 KiB"})
+    EXPECT_CONTAINS(text.out, word);
+  EXPECT_CONTAINS(text.err, "this machine has no profile yet");
+  EXPECT_FALSE(std::filesystem::exists(stored()));
+  struct Case {
+    std::vector<std::string> words;
+    std::string message;
+  };
+  for (const auto& [words, message] :
+       {Case{{"--gpus", "1", "--device", "cpu"}, "a rank alone sends nothing"},
+        Case{{"--gpus", "x", "--device", "cpu"}, "'x' is no number of a GPU"},
+        Case{{"--device", "tpu"}, "expected auto, cuda or cpu"},
+        Case{{"--message-bytes", "1GiB"}, "expected a size from 4 KiB to 256 MiB"},
+        Case{{"--fast"}, "unexpected argument '--fast'"}}) {
+    std::vector<std::string> all = {"bench", "nccl"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome outcome = run(all);
+    EXPECT_NE(outcome.exit_code, 0) << message;
+    EXPECT_CONTAINS(outcome.err, message);
+  }
 }
 
 TEST_F(BenchProgram, AWholeProfileIsWrittenWhereItIsAskedFor) {

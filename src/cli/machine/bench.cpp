@@ -12,6 +12,7 @@
 #include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/bench_disk.h"
+#include "src/cli/machine/bench_nccl.h"
 #include "src/cli/machine/profile_tables.h"
 #include "src/config/options/option.h"
 #include "src/files/write/atomic_file.h"
@@ -47,14 +48,17 @@ constexpr std::string_view kBenchHelp =
     "  all        all of these, the disk as checkpoints are written; with --output the machine's\n"
     "             profile is written there\n"
     "  step       training steps of a small model of random weights\n"
+    "  nccl       what GPUs, or processes of the CPU, send each other; `ferry bench nccl --help` "
+    "says more\n"
     "  card       the GPU's figures as a file that describes the card to others: ferry plan\n"
     "             elsewhere takes it in place of a machine's name\n\n"
     "--seconds is about how long measuring everything may take (12 by itself); a part takes its "
     "share.\n"
-    "Nothing is stored else; `ferry doctor` measures all and keeps it for ferry plan.\n";
+    "Nothing is stored else, but nccl's rates; `ferry doctor` measures all and keeps it for ferry "
+    "plan.\n";
 
 constexpr std::string_view kParts[] = {"memory",    "adamw", "dram", "copy", "gpu", "gemm",
-                                       "attention", "disk",  "step", "all",  "card"};
+                                       "attention", "disk",  "step", "nccl", "all", "card"};
 
 struct BenchRequest {
   std::string part;
@@ -190,16 +194,13 @@ void check_card(const BenchRequest& request, const service::Nvidia& nvidia) {
 }
 
 Measured measure(const BenchRequest& request) {
-  const std::optional<fs::path> trainer = service::find_trainer();
-  if (!trainer)
-    throw Error(Fault::machine, "cli.bench", "ferry-trainer, which measures, is not beside ferry",
-                "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
+  const fs::path trainer = service::find_measuring_trainer();
   const service::Host host = service::read_host();
   const service::Nvidia nvidia = service::read_nvidia();
   if (request.part == "card") check_card(request, nvidia);
   std::vector<std::string> words = {request.part, "--json"};
   if (!request.seconds.empty()) words.insert(words.end(), {"--seconds", request.seconds});
-  Measured measured = service::run_trainer_bench(*trainer, words);
+  Measured measured = service::run_trainer_bench(trainer, words);
   if (!measured.profile)
     throw Error(Fault::machine, "cli.bench", measured.trouble, "see `ferry doctor`");
   service::add_facts(measured, host, nvidia);
@@ -213,13 +214,16 @@ std::span<const std::string_view> bench_parts() {
 }
 
 int run_bench(Arguments arguments) {
-  const bool is_of_disk = !arguments.empty() && arguments.front() == "disk";
+  const std::string part = arguments.empty() ? "" : arguments.front();
   const auto is_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
   if (std::ranges::any_of(arguments, is_help)) {
-    fmt::print("{}", is_of_disk ? kBenchDiskHelp : kBenchHelp);
+    fmt::print("{}", part == "disk"   ? kBenchDiskHelp
+                     : part == "nccl" ? kBenchNcclHelp
+                                      : kBenchHelp);
     return 0;
   }
-  if (is_of_disk) return run_bench_disk(arguments.subspan(1));
+  if (part == "disk") return run_bench_disk(arguments.subspan(1));
+  if (part == "nccl") return run_bench_nccl(arguments.subspan(1));
   const BenchRequest request = parse_bench(arguments);
   if (!request.output.empty()) check_can_be_made(request.output);
   const Measured measured = measure(request);

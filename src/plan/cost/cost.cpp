@@ -9,6 +9,7 @@
 #include "offload/step/ring_size.h"
 #include "src/base/error.h"
 #include "src/plan/cost/rates.h"
+#include "src/plan/machine/host_share.h"
 
 namespace ferry {
 namespace {
@@ -49,9 +50,6 @@ constexpr double kSquareSum_s = 15e-6;
  * assumed, as are the flushes of one that says nothing of them. A commit has two of these (store.md
  * in offload/store). */
 constexpr double kDriveStart_s = 100e-6, kFlush_s = 5e-3;
-/** Between ranks, assumed until a machine is measured for it: two H100 without peer access send 24
- * GB/s each way through host memory. */
-constexpr double kExchangeStart_s = 20e-6, kExchange_bytes_per_s = 24e9;
 constexpr int kCommitFlushes = 2;
 
 /** `with` of `alone`; what was not measured slows nothing down. */
@@ -81,6 +79,13 @@ int64_t bytes_of(const std::vector<Bytes>& all, Role role) {
   return n_bytes;
 }
 
+std::optional<MachineProfile> share_for_ranks(const MachineProfile& machine,
+                                              bool gpu,
+                                              const StepShape& shape) {
+  if (shape.n_ranks_of_host() == 1) return std::nullopt;
+  return share_of_host(machine, shape.n_ranks_of_host(), gpu);
+}
+
 }  // namespace
 
 CostModel::CostModel(const MachineProfile& machine,
@@ -88,20 +93,27 @@ CostModel::CostModel(const MachineProfile& machine,
                      const ModelTable& model,
                      const StepShape& shape,
                      const BatchShape& batch)
-    : machine_(machine), gpu_(gpu), model_(model), shape_(shape), batch_(batch) {
+    : share_(share_for_ranks(machine, gpu, shape)),
+      machine_(share_ ? *share_ : machine),
+      gpu_(gpu),
+      model_(model),
+      shape_(shape),
+      batch_(batch) {
   FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
   if (gpu) copy_sizes_ = sizes_of(machine.gpu->copies);
+  if (gpu && !machine.gpu->copies.empty()) link_ = machine.gpu->copies.back();
+  exchange_ = exchange_rates(machine, gpu, shape.n_ranks_of_host());
   ring_slot_bytes_ = ring_size(shape.pinned_bytes_max).slot_bytes;
-  const int n_threads = machine.host.n_threads;
-  if (!machine.host.updates.empty())
-    n_ring_threads_ =
-        ring_threads(n_threads > 0 ? n_threads : machine.host.updates.back().n_threads);
+  const HostProfile& host = machine_.host;
+  const int n_threads = host.n_threads;
+  if (!host.updates.empty())
+    n_ring_threads_ = ring_threads(n_threads > 0 ? n_threads : host.updates.back().n_threads);
   ring_bytes_per_s_ = host_traffic(n_ring_threads_) / kRingTraffic_bytes;
-  for (const UpdateRate& rate : machine.host.updates) {
+  for (const UpdateRate& rate : host.updates) {
     // The thread that submits the GPU's work has a core of its own; the profile's workers had all
-    // cores.
+    // cores. A rank's share of a host leaves that core out already.
     const double workers = std::max(1, rate.n_threads);
-    const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
+    const double share = gpu && workers > 1 && !share_ ? (workers - 1) / workers : 1;
     if (rate.alone * share > update_alone_) {
       update_alone_ = rate.alone * share;
       n_update_threads_ = std::max(1.0, workers * share);
@@ -246,13 +258,25 @@ double CostModel::drive_seconds(const Action& action) const {
 }
 
 double CostModel::exchange_seconds(const Action& action) const {
-  int64_t sent_bytes = 0, received_bytes = 0;
+  struct Crossing {
+    double sent_bytes = 0, received_bytes = 0;
+    double seconds(double start_s, double rate) const {
+      const double most_bytes = std::max(sent_bytes, received_bytes);
+      return most_bytes > 0 ? start_s + most_bytes / rate : 0;
+    }
+  } within, between;  // a host, hosts
+  const auto add = [&](const Bytes& bytes, double Crossing::*way) {
+    if (bytes.peer == shape_.ranks.rank) return;
+    const bool is_near = bytes.peer < 0 || shape_.is_of_this_host(bytes.peer);
+    Crossing& crossing = is_near ? within : between;
+    crossing.*way += static_cast<double>(bytes.n_bytes);
+  };
   for (const Bytes& bytes : action.reads)
-    if (bytes.peer != shape_.ranks.rank) sent_bytes += bytes.n_bytes;
+    add(bytes, &Crossing::sent_bytes);
   for (const Bytes& bytes : action.writes)
-    if (bytes.peer >= 0 && bytes.peer != shape_.ranks.rank) received_bytes += bytes.n_bytes;
-  return kExchangeStart_s +
-         static_cast<double>(std::max(sent_bytes, received_bytes)) / kExchange_bytes_per_s;
+    if (bytes.peer >= 0) add(bytes, &Crossing::received_bytes);
+  return std::max({exchange_.message_s, within.seconds(exchange_.message_s, exchange_.bytes_per_s),
+                   between.seconds(exchange_.network_message_s, exchange_.network_bytes_per_s)});
 }
 
 int64_t CostModel::n_trained_tensors(int block) const {
@@ -315,6 +339,11 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
     return ratio(drive.mixed_bytes_per_s, reads ? drive.read_bytes_per_s : drive.write_bytes_per_s);
   }
   if (!gpu_ || machine_.gpu->copies.empty()) return 1;
+  const double speed = speed_beside_moves(queue, beside);
+  return beside.exchange ? speed * share_beside_exchange(queue, beside) : speed;
+}
+
+double CostModel::speed_beside_moves(QueueId queue, const Beside& beside) const {
   const CopyRate& copies = machine_.gpu->copies.back();
   const UpdateRate* widest = nullptr;
   for (const UpdateRate& rate : machine_.host.updates)
@@ -351,6 +380,37 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
     default:
       return 1;
   }
+}
+
+double CostModel::share_beside_exchange(QueueId queue, const Beside& beside) const {
+  const double sent =
+      shape_.n_ranks_of_host() > 1 ? exchange_.bytes_per_s : exchange_.network_bytes_per_s;
+  const bool uses_links = !exchange_.has_peer_access || sent <= std::max(link_.h2d, link_.d2h);
+  const bool is_copy = queue == QueueId::h2d || queue == QueueId::d2h;
+  if (!uses_links || (!is_copy && queue != QueueId::host && queue != QueueId::collective)) return 1;
+  const auto rate_of = [&](QueueId copy) {
+    const bool runs = copy == QueueId::h2d ? beside.h2d : beside.d2h;
+    const CopyRate& rates = machine_.gpu->copies.back();
+    return runs ? (copy == QueueId::h2d ? rates.h2d : rates.d2h) * speed_beside_moves(copy, beside)
+                : 0;
+  };
+  const double to_gpu = rate_of(QueueId::h2d), from_gpu = rate_of(QueueId::d2h);
+  const auto given = [](double rate, double asked) {
+    return rate > 0 && asked > rate ? rate / asked : 1;
+  };
+  // What a rank receives takes the way to its GPU, what it sends the way back.
+  const double of_h2d = given(link_.h2d, to_gpu + sent), of_d2h = given(link_.d2h, from_gpu + sent);
+  const double of_link = queue == QueueId::h2d          ? of_h2d
+                         : queue == QueueId::d2h        ? of_d2h
+                         : queue == QueueId::collective ? std::min(of_h2d, of_d2h)
+                                                        : 1;
+  if (exchange_.has_peer_access) return of_link;
+  // The host's memory has what is sent, and is read by who receives it.
+  const double updates =
+      beside.host ? update_alone_ * kUpdateTraffic_bytes * speed_beside_moves(QueueId::host, beside)
+                  : 0;
+  const double memory_rate = share_ ? share_->host.dram_bytes_per_s : 0;
+  return std::min(of_link, given(memory_rate, to_gpu + from_gpu + updates + 2 * sent));
 }
 
 double CostModel::host_traffic(double n_threads) const {

@@ -16,13 +16,15 @@ namespace ferry {
 
 class CostModel {
  public:
-  /** `gpu` is true where the run computes on the profile's GPU, false on its CPU. All arguments
-   * outlive the model. */
+  /** `machine` is a host of the run; where several ranks have it, each has its share. `gpu` is true
+   * where the run computes on the profile's GPU, false on its CPU. All arguments outlive the model.
+   */
   CostModel(const MachineProfile& machine,
             bool gpu,
             const ModelTable& model,
             const StepShape& shape,
             const BatchShape& batch);
+  CostModel(const CostModel&) = delete;
 
   /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched.
    * `replayed`: the share of it that is replayed as CUDA graphs, of what may be. `ring_bytes`: of a
@@ -45,7 +47,8 @@ class CostModel {
   struct Beside {
     bool h2d = false, d2h = false, host = false;
     bool nvme_read = false, nvme_write = false;
-    bool ring = false;  ///< copies go through the ring of pinned slots
+    bool ring = false;      ///< copies go through the ring of pinned slots
+    bool exchange = false;  ///< ranks send each other what they have
   };
   double speed(QueueId queue, const Beside& beside) const;
 
@@ -93,11 +96,16 @@ class CostModel {
   double move_seconds(const Action& action, int64_t ring_bytes) const;
   double drive_seconds(const Action& action) const;
   double exchange_seconds(const Action& action) const;
+  /** Beside copies and updates alone. */
+  double speed_beside_moves(QueueId queue, const Beside& beside) const;
+  /** The share of that speed which is left where ranks send each other bytes, too. */
+  double share_beside_exchange(QueueId queue, const Beside& beside) const;
   /** Arithmetic that reads and writes so many bytes, where the action's queue works. */
   double arithmetic_seconds(const Action& action, double n_bytes) const;
   double host_pass_seconds(double n_bytes) const;
   int64_t n_trained_tensors(int block) const;
 
+  const std::optional<MachineProfile> share_;  ///< of a rank, where ranks share a host
   const MachineProfile& machine_;
   bool gpu_;
   const ModelTable& model_;
@@ -111,6 +119,8 @@ class CostModel {
   int64_t ring_slot_bytes_ = 0;
   int n_ring_threads_ = 1;  ///< of one direction
   double n_update_threads_ = 1;
+  ExchangeProfile exchange_;
+  CopyRate link_;  ///< the rates of a GPU's link, whatever the host's memory gives
 };
 
 }  // namespace ferry

@@ -44,6 +44,13 @@ std::vector<GemmRate> of_type(const std::vector<GemmRate>& rates, DType type) {
   return found;
 }
 
+/** Between ranks, assumed until a machine is measured for it. Two H100 without peer access send
+ * each other 24 GB/s through host memory, where copies reach 53. Processes of a CPU send through
+ * sockets of the host. Hosts have a network of 10 Gbit/s. */
+constexpr double kExchange_s = 20e-6, kExchangeOfCopies = 0.45, kExchange_bytes_per_s = 24e9;
+constexpr double kSocket_s = 200e-6, kSocket_bytes_per_s = 1e9;
+constexpr double kNetwork_s = 100e-6, kNetwork_bytes_per_s = 1.25e9;
+
 }  // namespace
 
 double gemm_rate(const std::vector<GemmRate>& all, DType type, const BlockWork::Product& product) {
@@ -125,6 +132,21 @@ double copy_rate(const std::vector<CopyRate>& rates,
   if (n_bytes < static_cast<double>(small)) return rate_at(rates.back().n_bytes);
   return between(n_bytes, static_cast<double>(small), rate_at(small), static_cast<double>(large),
                  rate_at(large));
+}
+
+ExchangeProfile exchange_rates(const MachineProfile& machine, bool gpu, int n_of_host) {
+  const std::optional<ExchangeProfile>& known = gpu ? machine.gpu->exchange : machine.host.exchange;
+  ExchangeProfile exchange = known.value_or(ExchangeProfile{});
+  const auto assume = [](double& figure, double assumed) {
+    if (figure <= 0) figure = assumed;
+  };
+  const double copies = gpu && !machine.gpu->copies.empty() ? machine.gpu->copies.back().h2d : 0;
+  const double through_memory = copies > 0 ? kExchangeOfCopies * copies : kExchange_bytes_per_s;
+  assume(exchange.bytes_per_s, gpu ? through_memory : kSocket_bytes_per_s);
+  assume(exchange.message_s, gpu ? kExchange_s : kSocket_s);
+  assume(exchange.network_bytes_per_s, kNetwork_bytes_per_s / n_of_host);
+  assume(exchange.network_message_s, kNetwork_s);
+  return exchange;
 }
 
 std::string missing_figures(const MachineProfile& machine,

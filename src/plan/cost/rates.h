@@ -29,6 +29,10 @@ double copy_rate(const std::vector<CopyRate>& rates,
                  bool to_gpu,
                  double n_bytes);
 
+/** The rates of exchanges between ranks, of which a host has so many; what the profile does not
+ * tell is assumed. */
+ExchangeProfile exchange_rates(const MachineProfile& machine, bool gpu, int n_of_host);
+
 /** The figures that a profile lacks to time a step of this model, in words; empty where it lacks
  * none. An unknown figure must not count as no time. `nvme`: states may live on a drive. */
 std::string missing_figures(const MachineProfile& machine,

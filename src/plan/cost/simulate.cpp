@@ -126,7 +126,8 @@ class Simulator {
                                                           .host = (beside & 4) > 0,
                                                           .nvme_read = (beside & 8) > 0,
                                                           .nvme_write = (beside & 16) > 0,
-                                                          .ring = has_ring});
+                                                          .ring = has_ring,
+                                                          .exchange = (beside & 32) > 0});
   }
 
   void run() {
@@ -235,7 +236,8 @@ class Simulator {
     };
     const std::array<double, kQueues>& speed =
         speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host) +
-                8 * runs(QueueId::nvme_read) + 16 * runs(QueueId::nvme_write)];
+                8 * runs(QueueId::nvme_read) + 16 * runs(QueueId::nvme_write) +
+                32 * runs(QueueId::collective)];
     double step_s = kNever;
     for (size_t q = 0; q < kQueues; ++q) {
       if (!running_[q].is_running) continue;
@@ -262,8 +264,9 @@ class Simulator {
   /** The items that were started on the GPU, each with its number of launches. */
   std::vector<std::pair<Item, double>> launched_;
   size_t n_done_ = 0;  ///< the ones that ended long enough ago to hold nobody up
-  /** Speeds by what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write), then by queue. */
-  std::array<std::array<double, kQueues>, 32> speeds_{};
+  /** Speeds by what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write, 32: collective),
+   * then by queue. */
+  std::array<std::array<double, kQueues>, 64> speeds_{};
   std::vector<int> update_of_;  ///< by block: index of the action that ends its update; -1: none
   std::array<std::vector<Item>, kQueues> queues_;
   std::array<size_t, kQueues> next_{}, n_seen_{};

@@ -22,8 +22,8 @@ using nlohmann::ordered_json;
 
 /** 2: small products and flash attention are timed as CUDA graphs run them, without launches.
  * 3: the memory of kernels and of the process may be there. 4: NVMe drives may be there. 5: steps
- * that were timed may be there. */
-constexpr int64_t kVersion = 5, kVersion_least = 2;
+ * that were timed may be there. 6: exchanges of ranks may be there. */
+constexpr int64_t kVersion = 6, kVersion_least = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
 /** Operations, bytes or parameters a second: slower or faster ones are a slip of who wrote them. */
@@ -85,9 +85,20 @@ void visit(Archive& archive, T& process) {
   archive.count("later_bytes", process.later_bytes);
 }
 
+template <class Archive, For<ExchangeProfile> T>
+void visit(Archive& archive, T& exchange) {
+  archive.text("source", exchange.source);
+  archive.flag("peer_access", exchange.has_peer_access);
+  archive.rate("bytes_per_s", exchange.bytes_per_s, Need::needed);
+  archive.seconds("message_s", exchange.message_s);
+  archive.rate("network_bytes_per_s", exchange.network_bytes_per_s);
+  archive.seconds("network_message_s", exchange.network_message_s);
+}
+
 template <class Archive, For<GpuProfile> T>
 void visit(Archive& archive, T& gpu) {
   archive.text("name", gpu.name, Need::needed);
+  archive.count("of_host", gpu.n_of_host);
   archive.count("compute_capability", gpu.compute_capability, Need::needed);
   archive.count("memory_bytes", gpu.memory_bytes, Need::needed);
   archive.count("context_bytes", gpu.context_bytes);
@@ -106,6 +117,7 @@ void visit(Archive& archive, T& gpu) {
   archive.list("copies", gpu.copies);
   archive.list("gemms", gpu.gemms);
   archive.list("attentions", gpu.attentions);
+  archive.part("exchange", gpu.exchange);
 }
 
 template <class Archive, For<HostProfile> T>
@@ -120,6 +132,7 @@ void visit(Archive& archive, T& host) {
   archive.list("adamw", host.updates);
   archive.list("gemms", host.gemms);
   archive.list("attentions", host.attentions);
+  archive.part("exchange", host.exchange);
 }
 
 template <class Archive, For<DiskProfile> T>

@@ -78,8 +78,21 @@ struct ProcessMemory {
   int64_t at_start_bytes = 0, later_bytes = 0;
 };
 
+/** What ranks send each other, each of them to all others at once. 0: not known. */
+struct ExchangeProfile {
+  std::string source;  ///< "measured 2026-11-28T10:00:00Z", and among how many ranks
+  /** GPUs reach each other's memory; false: what they send goes through the host's memory. */
+  bool has_peer_access = false;
+  double bytes_per_s = 0;  ///< of one rank, each way, within a host
+  double message_s = 0;    ///< the time of a small exchange there
+  double network_bytes_per_s =
+      0;  ///< of one rank, each way, while all ranks of a host send to others
+  double network_message_s = 0;
+};
+
 struct GpuProfile {
   std::string name;
+  int n_of_host = 0;           ///< such GPUs in one host; 0: not known
   int compute_capability = 0;  ///< 90 for 9.0
   int64_t memory_bytes = 0;
   int64_t context_bytes = 0;  ///< bytes that the driver counts for an empty context of this process
@@ -99,6 +112,7 @@ struct GpuProfile {
   std::vector<CopyRate> copies;  ///< by size
   std::vector<GemmRate> gemms;
   std::vector<AttentionRate> attentions;
+  std::optional<ExchangeProfile> exchange;  ///< between GPUs
 };
 
 struct HostProfile {
@@ -113,6 +127,7 @@ struct HostProfile {
                                 ///< AdamW, and compute nothing
   std::vector<GemmRate> gemms;  ///< with all threads, fp32
   std::vector<AttentionRate> attentions;
+  std::optional<ExchangeProfile> exchange;  ///< between processes that train on the CPU
 };
 
 struct DiskProfile {

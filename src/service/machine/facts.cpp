@@ -123,6 +123,8 @@ Measured measure_and_store(Facts& facts, const std::string& seconds, const std::
   const auto merge = [&]() -> std::optional<MachineProfile> {
     const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
     measured.profile->nvme = facts.profile->nvme = drives_of(kept, drives);
+    take_exchanges(kept, *measured.profile);
+    take_exchanges(kept, *facts.profile);
     const auto& gpu = measured.profile->gpu;
     if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
         (!gpu || gpu->gemms.empty() || gpu->copies.empty()))

@@ -10,6 +10,7 @@
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/base/process/threads.h"
+#include "src/request/run_plan.h"
 #include "src/service/machine/child_output.h"
 
 namespace ferry::service {
@@ -54,6 +55,18 @@ Measured parse_measured(std::string_view json) {
     for (size_t i = 0; i < steps.size(); ++i)
       measured.steps.push_back({steps.at(i).text("model"), steps.at(i).text("placement"),
                                 steps.at(i).number("ms", 0, 1e9)});
+    const auto exchanges = out.find("exchanges");
+    if (!exchanges) return measured;
+    for (size_t i = 0; i < exchanges->size(); ++i) {
+      const JsonReader time = exchanges->at(i);
+      measured.exchanges.push_back({.operation = time.text("operation"),
+                                    .n_bytes = time.integer("bytes", 1, INT64_MAX),
+                                    .seconds = time.number("seconds", 0, 1e9),
+                                    .bytes_per_s = time.number("bytes_per_s", 0, 1e15),
+                                    .bus_bytes_per_s = time.number("bus_bytes_per_s", 0, 1e15)});
+    }
+    measured.exchange_by = out.text("by");
+    measured.n_ranks = out.integer("n_ranks", 2, INT32_MAX);
     return measured;
   } catch (const Error& error) {
     return failed(error.what());
@@ -72,6 +85,29 @@ Measured run_trainer_bench(const std::filesystem::path& trainer,
   const ChildOutput output = run_child("ferry-trainer", all, patience_s, stop);
   if (!output.trouble.empty()) return failed(output.trouble);
   return parse_measured(output.text);
+}
+
+void take_exchanges(const std::optional<MachineProfile>& kept, MachineProfile& profile) {
+  if (!kept) return;
+  if (!profile.host.exchange) profile.host.exchange = kept->host.exchange;
+  const bool is_same_gpu = profile.gpu && kept->gpu && profile.gpu->name == kept->gpu->name;
+  if (is_same_gpu && !profile.gpu->exchange) profile.gpu->exchange = kept->gpu->exchange;
+}
+
+bool keep_exchange(const Measured& measured) {
+  const MachineProfile& found = *measured.profile;
+  bool is_kept = false;
+  change_machine_profile([&]() -> std::optional<MachineProfile> {
+    std::optional<MachineProfile> profile =
+        profile_of_this_machine(found.gpu ? found.gpu->name : "");
+    if (!profile) return std::nullopt;
+    is_kept = true;
+    if (found.host.exchange) profile->host.exchange = found.host.exchange;
+    if (found.gpu && found.gpu->exchange) profile->gpu->exchange = found.gpu->exchange;
+    std::erase_if(profile->learnt, is_of_several_ranks);
+    return profile;
+  });
+  return is_kept;
 }
 
 void add_facts(Measured& measured, const Host& host, const Nvidia& nvidia) {

@@ -21,6 +21,13 @@ struct StepTime {
   double ms = 0;
 };
 
+/** One result of `bench nccl`: src/measure/ranks/exchanges.h has what the figures mean. */
+struct ExchangeTime {
+  std::string operation;
+  int64_t n_bytes = 0;
+  double seconds = 0, bytes_per_s = 0, bus_bytes_per_s = 0;
+};
+
 struct Measured {
   std::optional<MachineProfile> profile;
   std::vector<std::string> skipped;  // what was left out and why
@@ -28,7 +35,10 @@ struct Measured {
   int64_t gpu_free_bytes = 0;        // of the GPU's memory once the trainer had its context
   double seconds = 0;
   std::vector<StepTime> steps;
-  std::string trouble;  // why there is no profile
+  std::vector<ExchangeTime> exchanges;
+  std::string exchange_by;  // "NCCL", "Gloo"
+  int64_t n_ranks = 0;      // of the exchanges
+  std::string trouble;      // why there is no profile
 };
 
 inline constexpr double kBenchPatience_s = 180;
@@ -46,6 +56,13 @@ std::string checked_seconds(const std::string& text);
 
 /** Parses what the trainer printed. */
 Measured parse_measured(std::string_view json);
+
+/** Keeps the rates of exchanges in the machine's profile, where they stay when it is measured anew;
+ * steps of several ranks that were timed before them do not count any more. False where there is no
+ * profile of this machine. Throws Error(machine) where it cannot be written. */
+bool keep_exchange(const Measured& measured);
+/** The rates of exchanges that a profile of the same machine has had. */
+void take_exchanges(const std::optional<MachineProfile>& kept, MachineProfile& profile);
 
 /** Adds what only /proc and the driver's library know, and puts the machine's name together.
  * `nvidia` was read before the trainer started: what it counts as free less what was free

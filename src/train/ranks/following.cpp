@@ -1,7 +1,6 @@
 #include "src/train/ranks/following.h"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -17,6 +16,7 @@
 #include "src/base/process/supervision.h"
 #include "src/comm/names.h"
 #include "src/comm/nccl/nccl_link.h"
+#include "src/comm/rank_processes.h"
 #include "src/comm/rendezvous.h"
 #include "src/engine/torch_setup.h"
 #include "src/files/hf/hf_config.h"
@@ -27,7 +27,6 @@
 #include "src/train/prepare/run_store.h"
 #include "src/train/ranks/rank_messages.h"
 #include "src/train/ranks/rank_pulse.h"
-#include "src/train/ranks/rank_processes.h"
 #include "src/train/ranks/rank_setup.h"
 #include "src/train/ranks/rank_team.h"
 
@@ -134,7 +133,7 @@ struct Host {
 
 Host connect_host(const RunRanks& ranks, std::chrono::seconds patience) {
   Host host{std::make_unique<RankProcesses>(), nullptr};
-  host.processes->start(*ranks.place, ranks, patience);
+  host.processes->start(*ranks.place, words_of_child(ranks, patience));
   host.comm = connect(*ranks.place, {.deadline = kRankDeadline,
                                      .connect_deadline = patience,
                                      .while_waiting = [&] { host.processes->check(); }});
@@ -167,10 +166,16 @@ int follow_as_launched() {
   return follow_in_silence(std::nullopt, kConnectDeadline);
 }
 
+RankProcesses::Words words_of_child(const RunRanks& ranks, std::chrono::seconds patience) {
+  return [&ranks, patience](int local_rank) -> std::vector<std::string> {
+    return {"rank", fmt::format("{}", ::getpid()), fmt::format("{}", ranks.gpu_of(local_rank)),
+            fmt::format("{}", patience.count())};
+  };
+}
+
 int follow_as_child(const std::vector<std::string>& words) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (words.size() != 3 || std::atoi(words[0].c_str()) != ::getppid())
-    throw Error(Fault::machine, "ranks.follow", "the process that started this rank has ended");
+  FERRY_CHECK(words.size() == 3, "{} words of a rank", words.size());
+  end_with_parent(std::atoi(words[0].c_str()));
   return follow_in_silence(std::atoi(words[1].c_str()),
                            std::chrono::seconds(std::atoi(words[2].c_str())));
 }

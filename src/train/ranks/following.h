@@ -3,10 +3,13 @@
 // the run has ended. Each function gives the exit code of this process, which is the leader's, and
 // throws Error where the leader is lost.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
+#include "src/comm/rank_processes.h"
 #include "src/config/config.h"
+#include "src/request/ranks.h"
 
 namespace ferry {
 
@@ -17,8 +20,10 @@ int follow_as_launched();
  * others of its host, and says what it waits for and how the run has ended. */
 int follow_as_host(const config::Config& config);
 
-/** A rank that the first one of its host has started (rank_processes.h). `words` come from there.
- */
+/** The words with which the first rank of a host starts the others. They wait as long for all ranks
+ * as it does. `ranks` outlives them. */
+RankProcesses::Words words_of_child(const RunRanks& ranks, std::chrono::seconds patience);
+/** A rank that was started so. */
 int follow_as_child(const std::vector<std::string>& words);
 
 /** The rank of this process, for messages. */

@@ -9,6 +9,7 @@
 #include "src/comm/addresses.h"
 #include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
+#include "src/train/ranks/following.h"
 #include "src/train/ranks/rank_messages.h"
 #include "src/train/ranks/rank_pulse.h"
 
@@ -55,7 +56,7 @@ RankTeam::RankTeam(const RunRanks& ranks, const config::Config& config) : ranks_
                                                  .run_id = fmt::format("ferry-{}", ::getpid())});
     place.master_port = store.port;
     options.listener = std::move(store.fd);
-    processes_.start(place, ranks, patience);
+    processes_.start(place, words_of_child(ranks, patience));
     if (!ranks.hosts.empty()) hosts_.start(config, ranks, store.port);
     options.while_waiting = [this] {
       processes_.check();

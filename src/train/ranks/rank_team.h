@@ -9,10 +9,10 @@
 
 #include "src/comm/comm.h"
 #include "src/comm/pulse.h"
+#include "src/comm/rank_processes.h"
 #include "src/engine/ranks/rank_commands.h"
 #include "src/request/ranks.h"
 #include "src/train/ranks/host_processes.h"
-#include "src/train/ranks/rank_processes.h"
 #include "src/train/ranks/rank_setup.h"
 
 namespace ferry {

@@ -87,6 +87,91 @@ TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
   }
 }
 
+/** All on the host, on so many ranks; a micro-batch of 32 for each. */
+Plan of_ranks(const ModelTable& model, const MachineProfile& machine, int world, int n_per_host) {
+  PlanRequest request = on_gpu(machine, 200 * kGiB);
+  request.placement = Place::host;
+  request.activations = Activations::keep;
+  request.train_batch_size = 32 * world;
+  request.micro_batch_size = 32;
+  request.world = world;
+  request.n_per_host = n_per_host;
+  return make_plan(model, request);
+}
+
+TEST(CostModel, RanksExchangeAtTheRatesOfTheProfile) {
+  const ModelTable model = bert(1024, 4);
+  MachineProfile machine = even_machine({});
+  machine.gpu->exchange = {.bytes_per_s = 10e9,
+                           .message_s = 1e-3,
+                           .network_bytes_per_s = 1e9,
+                           .network_message_s = 2e-3};
+  const auto exchanges = [&](const Plan& plan) {
+    std::vector<Action> all;
+    for (const Action& action : make_training_list(plan.shape, plan.layout, 1))
+      if (is_between_ranks(action.verb)) all.push_back(action);
+    return all;
+  };
+  const auto bytes_between = [](const Action& action, int first, int last) {
+    int64_t sent = 0, received = 0;
+    for (const Bytes& bytes : action.reads)
+      if (bytes.peer >= first && bytes.peer <= last) sent += bytes.n_bytes;
+    for (const Bytes& bytes : action.writes)
+      if (bytes.peer >= first && bytes.peer <= last) received += bytes.n_bytes;
+    return static_cast<double>(std::max(sent, received));
+  };
+  const Plan two = of_ranks(model, machine, 2, 2);
+  const CostModel cost(machine, true, model, two.shape, two.largest);
+  ASSERT_GE(exchanges(two).size(), 8u);
+  for (const Action& action : exchanges(two)) {
+    ASSERT_GT(bytes_between(action, 1, 1), 0);
+    EXPECT_NEAR(cost.seconds(action), 1e-3 + bytes_between(action, 1, 1) / 10e9, 1e-9);
+  }
+  // Two hosts of two: a neighbour, and two ranks over the network.
+  const Plan four = of_ranks(model, machine, 4, 2);
+  const CostModel cost_of_four(machine, true, model, four.shape, four.largest);
+  for (const Action& action : exchanges(four)) {
+    const double near = bytes_between(action, 1, 1), far = bytes_between(action, 2, 3);
+    EXPECT_NEAR(cost_of_four.seconds(action), std::max(1e-3 + near / 10e9, 2e-3 + far / 1e9), 1e-9);
+    EXPECT_GT(far, 0);
+  }
+  // Without the profile's rates: 45 % of the link, which has 50 GB/s.
+  const Plan unknown = of_ranks(model, even_machine({}), 2, 2);
+  const MachineProfile plain = even_machine({});
+  const CostModel assumed(plain, true, model, unknown.shape, unknown.largest);
+  for (const Action& action : exchanges(unknown))
+    EXPECT_NEAR(assumed.seconds(action), 20e-6 + bytes_between(action, 1, 1) / 22.5e9, 1e-9);
+}
+
+TEST(CostModel, ExchangesShareTheLinksUnlessTheyHaveTheirOwn) {
+  const ModelTable model = bert(1024, 4);
+  MachineProfile machine = even_machine({.copy_bytes_per_s = 50e9});
+  machine.host.dram_bytes_per_s = 1000e9;
+  const CostModel::Beside copying = {.h2d = true, .exchange = true};
+  const auto speed_of = [&](QueueId queue, const CostModel::Beside& beside, bool has_peer_access,
+                            double rate) {
+    machine.gpu->exchange = {.has_peer_access = has_peer_access, .bytes_per_s = rate};
+    const Plan plan = of_ranks(model, machine, 2, 2);
+    return CostModel(machine, true, model, plan.shape, plan.largest).speed(queue, beside);
+  };
+  for (const QueueId queue : {QueueId::h2d, QueueId::collective}) {
+    EXPECT_EQ(speed_of(queue, copying, true, 200e9), 1) << "faster than the link: another one";
+    EXPECT_DOUBLE_EQ(speed_of(queue, copying, true, 25e9), 50.0 / 75);
+    EXPECT_DOUBLE_EQ(speed_of(queue, copying, false, 25e9), 50.0 / 75);
+  }
+  EXPECT_EQ(speed_of(QueueId::compute, copying, false, 25e9), 1);
+  EXPECT_EQ(speed_of(QueueId::collective, {.exchange = true}, false, 25e9), 1);
+  // Through memory that gives a rank 60 GB/s: sent and received, 50; and the copy.
+  machine.host.updates = {{.n_threads = 8, .alone = 1e9}};
+  machine.host.dram_bytes_per_s = 120e9;
+  machine.host.memory_bytes_per_s = 0;
+  EXPECT_DOUBLE_EQ(speed_of(QueueId::collective, copying, false, 25e9), 60.0 / 100);
+  // Three threads of each rank, six of eight, ask for 10.5.
+  EXPECT_DOUBLE_EQ(speed_of(QueueId::host, {.host = true, .exchange = true}, false, 25e9),
+                   60.0 / 60.5);
+  EXPECT_EQ(speed_of(QueueId::host, {.host = true, .exchange = true}, true, 25e9), 1);
+}
+
 // 8 threads update 5 G parameters a second, 140 GB/s; a quarter of them copies 17.5 GB/s, each byte
 // read and written.
 TEST(CostModel, WhatIsNotPinnedTakesTheSlowerOfTheHostsCopyAndTheLinks) {

@@ -114,6 +114,31 @@ TEST(Simulation, SharingTheHostsMemoryTakesLonger) {
               all_on_host(model, even_machine(rates), clips).predicted->step_s * 1.01);
 }
 
+// Twice the texts on two GPUs: where the host's updates bind, one host gains nothing by the second
+// GPU, and two hosts have twice the cores.
+TEST(Simulation, RanksOfAHostShareItsUpdates) {
+  const ModelTable model = bert(1024, 24);
+  MachineProfile machine = even_machine({.flops_per_s = 4e15, .update_params_per_s = 1e9});
+  machine.gpu->exchange = {
+      .has_peer_access = true, .bytes_per_s = 1e15, .network_bytes_per_s = 1e15};
+  // So many that the cores which submit the GPUs' work are few of them.
+  machine.host.n_threads = machine.host.updates[0].n_threads = 128;
+  const auto step_s = [&](int world, int n_per_host) {
+    PlanRequest request = on_gpu(machine, 200 * kGiB);
+    request.placement = Place::host;
+    request.train_batch_size = 32 * world;
+    request.micro_batch_size = 32;
+    request.world = world;
+    request.n_per_host = n_per_host;
+    return make_plan(model, request).predicted->step_s;
+  };
+  const double alone_s = step_s(1, 1);
+  EXPECT_NEAR(step_s(2, 2) / alone_s, 1, 0.15) << "each updates half, with half of the cores";
+  EXPECT_NEAR(step_s(4, 4) / alone_s, 1, 0.15);
+  EXPECT_NEAR(step_s(2, 1) / alone_s, 0.5, 0.1);
+  EXPECT_NEAR(step_s(4, 2) / alone_s, 0.5, 0.1);
+}
+
 TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
   const ModelTable recorded = bert(256, 12);
   ModelTable launched = recorded;

@@ -28,6 +28,7 @@ using nlohmann::ordered_json;
 MachineProfile whole_profile() {
   MachineProfile profile{.name = "GPU, CPU", .source = "measured", .assumptions = {"one", "two"}};
   profile.gpu = GpuProfile{.name = "GPU",
+                           .n_of_host = 4,
                            .compute_capability = 86,
                            .memory_bytes = int64_t{24} << 30,
                            .context_bytes = 300 << 20,
@@ -52,7 +53,13 @@ MachineProfile whole_profile() {
                                      {DType::bf16, 512, 1024, 2e13},
                                      {DType::bf16, 2048, 768, 3e13},
                                      {DType::f32, 512, 768, 1e12}},
-                           .attentions = {{DType::f16, "flash", 128, 64, 1e13, 0.9e13}}};
+                           .attentions = {{DType::f16, "flash", 128, 64, 1e13, 0.9e13}},
+                           .exchange = ExchangeProfile{.source = "measured among 4",
+                                                       .has_peer_access = true,
+                                                       .bytes_per_s = 2.1e11,
+                                                       .message_s = 1.1e-5,
+                                                       .network_bytes_per_s = 2.2e10,
+                                                       .network_message_s = 1.2e-5}};
   profile.host = {.cpu = "CPU",
                   .n_threads = 16,
                   .simd = "avx2",
@@ -62,7 +69,8 @@ MachineProfile whole_profile() {
                   .memory_bytes_per_s = 1.2e11,
                   .dram_bytes_per_s = 1.3e11,
                   .gemms = {{DType::f32, 512, 384, 1e11}},
-                  .attentions = {{DType::f32, "cpu_math", 128, 64, 1e10, 2e10}}};
+                  .attentions = {{DType::f32, "cpu_math", 128, 64, 1e10, 2e10}},
+                  .exchange = ExchangeProfile{.bytes_per_s = 1.3e9, .message_s = 1.4e-4}};
   profile.disk = {.directory = "/somewhere", .write_bytes_per_s = 1.8e9, .read_bytes_per_s = 3e9};
   profile.nvme = {{.drives = {"a/1-2"},
                    .directories = {"/mnt/a"},
@@ -156,6 +164,18 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(gpu.attentions[0].head_width, 64);
   EXPECT_EQ(gpu.attentions[0].forward_flops_per_s, 1e13);
   EXPECT_EQ(gpu.attentions[0].backward_flops_per_s, 0.9e13);
+  EXPECT_EQ(gpu.n_of_host, 4);
+  ASSERT_TRUE(gpu.exchange);
+  EXPECT_EQ(gpu.exchange->source, "measured among 4");
+  EXPECT_TRUE(gpu.exchange->has_peer_access);
+  EXPECT_EQ(gpu.exchange->bytes_per_s, 2.1e11);
+  EXPECT_EQ(gpu.exchange->message_s, 1.1e-5);
+  EXPECT_EQ(gpu.exchange->network_bytes_per_s, 2.2e10);
+  EXPECT_EQ(gpu.exchange->network_message_s, 1.2e-5);
+  ASSERT_TRUE(read.host.exchange);
+  EXPECT_FALSE(read.host.exchange->has_peer_access);
+  EXPECT_EQ(read.host.exchange->bytes_per_s, 1.3e9);
+  EXPECT_EQ(read.host.exchange->message_s, 1.4e-4);
   EXPECT_EQ(read.host.cpu, "CPU");
   EXPECT_EQ(read.host.n_threads, 16);
   EXPECT_EQ(read.host.simd, "avx2");
@@ -216,6 +236,18 @@ TEST(MachineProfile, DrivesAreThereOnceWithAllTheirRates) {
   json = whole_json();
   json["nvme"][0].erase("mixed_bytes_per_s");
   EXPECT_CONTAINS(complaint(json), "mixed_bytes_per_s");
+}
+
+TEST(MachineProfile, AnExchangeHasItsRateAndMayBeUnknown) {
+  ordered_json json = whole_json();
+  json["gpu"]["exchange"].erase("bytes_per_s");
+  EXPECT_CONTAINS(complaint(json), "bytes_per_s");
+  json = whole_json();
+  json["host"]["exchange"]["bytes_per_s"] = 0;
+  EXPECT_CONTAINS(complaint(json), "bytes_per_s");
+  json["host"].erase("exchange");
+  EXPECT_EQ(complaint(json), "");
+  EXPECT_FALSE(parse_machine_profile(json.dump(), "m.json").host.exchange);
 }
 
 /** Files of earlier builds and of other hands: each key means what it says. */
@@ -298,7 +330,7 @@ TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   EXPECT_TRUE(read.host.updates.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
-            ordered_json::parse(R"({"version": 5, "name": "a host"})"));
+            ordered_json::parse(R"({"version": 6, "name": "a host"})"));
 }
 
 /** An older ferry did not measure the memory of kernels and of the process. */
@@ -373,8 +405,8 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
-  json["version"] = 6;
-  EXPECT_CONTAINS(complaint(json), "version is 6, and this ferry knows 5");
+  json["version"] = 7;
+  EXPECT_CONTAINS(complaint(json), "version is 7, and this ferry knows 6");
   json["version"] = 1;
   EXPECT_CONTAINS(complaint(json), "version is 1: an older ferry measured otherwise");
   json["version"] = "1";
@@ -490,9 +522,9 @@ TEST_F(Stored, WithoutAHomeNothingIsStored) {
 
 TEST(MachinePresets, EachIsAWholeProfile) {
   const std::vector<std::string> names = list_machine_presets();
-  for (const char* name :
-       {"2080ti-11g", "2080ti-11g-low", "3060-12g", "3090-24g", "4060ti-16g", "4090-24g",
-        "5060ti-16g", "5090-32g", "a100-40g", "a6000-48g", "h100-80g", "v100-32g"})
+  for (const char* name : {"2080ti-11g", "2080ti-11g-low", "3060-12g", "3090-24g", "4060ti-16g",
+                           "4090-24g", "5060ti-16g", "5090-32g", "a100-40g", "a6000-48g",
+                           "h100-80g", "v100-32g", "2xa100-40g", "4x4090-24g", "8xa100-80g"})
     EXPECT_TRUE(std::find(names.begin(), names.end(), name) != names.end()) << name;
   for (const std::string& name : names) {
     const MachineProfile profile = find_machine_preset(name);
@@ -514,6 +546,8 @@ TEST(MachinePresets, EachIsAWholeProfile) {
     EXPECT_GT(gpu.update_params_per_s, 0) << name;
     EXPECT_GT(gpu.context_bytes, 0) << name;
     EXPECT_EQ(gpu.kernels.loaded_bytes, 0) << name << " was never measured";
+    EXPECT_EQ(gpu.n_of_host > 1, name.find('x') == 1) << name;
+    EXPECT_EQ(gpu.exchange.has_value(), gpu.n_of_host > 1) << name;
     EXPECT_EQ(profile.host.updates.back().n_threads, profile.host.n_threads) << name;
     for (const UpdateRate& rate : profile.host.updates) {
       EXPECT_LE(rate.beside_copies, rate.alone) << name;

@@ -1,8 +1,9 @@
-#include "src/train/ranks/rank_processes.h"
+#include "src/comm/rank_processes.h"
 
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,9 +52,7 @@ std::string describe_end(int status) {
 
 }  // namespace
 
-void RankProcesses::start(const RankEnvironment& first,
-                          const RunRanks& ranks,
-                          std::chrono::seconds patience) {
+void RankProcesses::start(const RankEnvironment& first, const Words& words_of) {
   for (int local_rank = 1; local_rank < first.local_world; ++local_rank) {
     const int rank = first.rank + local_rank;
     std::vector<std::string> variables =
@@ -66,9 +65,8 @@ void RankProcesses::start(const RankEnvironment& first,
                           {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                           {"TORCHELASTIC_RUN_ID", first.run_id},
                           {"TORCHELASTIC_RESTART_COUNT", "0"}});
-    std::vector<std::string> words = {"/proc/self/exe", "rank", fmt::format("{}", ::getpid()),
-                                      fmt::format("{}", ranks.gpu_of(local_rank)),
-                                      fmt::format("{}", patience.count())};
+    std::vector<std::string> words = words_of(local_rank);
+    words.insert(words.begin(), "/proc/self/exe");
     pid_t child = 0;
     if (const int code = posix_spawn(&child, words.front().c_str(), nullptr, nullptr,
                                      pointers_to(words).data(), pointers_to(variables).data());
@@ -121,6 +119,12 @@ RankProcesses::~RankProcesses() {
   for (const Process& process : processes_)
     ::kill(process.pid, SIGKILL);
   await_until(std::chrono::steady_clock::time_point::max());
+}
+
+void end_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent)
+    throw Error(Fault::machine, "ranks.start", "the process that started this rank has ended");
 }
 
 }  // namespace ferry

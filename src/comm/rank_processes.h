@@ -1,13 +1,16 @@
 #pragma once
-// The processes of the other ranks of this host. Each finds the leader by the variables that
-// torchrun sets, and is killed where the process that started it ends.
+// The processes of the other ranks of this host, which this program starts. Each finds the first
+// rank by the variables that torchrun sets, and ends where the process that started it does. No
+// torch.
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "src/request/ranks.h"
+#include "src/comm/rank_environment.h"
 
 namespace ferry {
 
@@ -20,10 +23,11 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
-  /** Starts all ranks of this host but its first one, whose place is `first`. They wait as long for
-   * all ranks as this process does. Called once, by a thread that lives as long as this object.
-   * Throws Error(machine). */
-  void start(const RankEnvironment& first, const RunRanks& ranks, std::chrono::seconds patience);
+  /** The words with which this program is started for a rank, without its name. */
+  using Words = std::function<std::vector<std::string>(int local_rank)>;
+  /** Starts all ranks of this host but its first one, whose place is `first`. Called once, by a
+   * thread that lives as long as this object. Throws Error(machine). */
+  void start(const RankEnvironment& first, const Words& words);
   /** Until they have met: throws Error(machine) where one has ended. */
   void check();
   void note_meeting() { have_met_ = true; }
@@ -42,5 +46,9 @@ class RankProcesses {
   std::vector<int> ends_;  ///< of waitpid, of those that have ended
   bool have_met_ = false;
 };
+
+/** For a process that was started so: it is killed when `parent`, which started it, ends. Throws
+ * Error(machine) where that has ended already. */
+void end_with_parent(pid_t parent);
 
 }  // namespace ferry
