@@ -6413,7 +6413,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>TCP port</source>
-        <translation>TCP 端口</translation>
+        <translation>端口号</translation>
     </message>
     <message>
         <source>Time in which all processes of a run must have come. After it the run ends and names those that are missing.</source>
@@ -6453,7 +6453,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>none</source>
-        <translation type="unfinished">无</translation>
+        <translation>无</translation>
     </message>
     <message>
         <source>Ferry on the other hosts</source>

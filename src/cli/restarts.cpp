@@ -174,8 +174,8 @@ int train_with_restarts(std::string_view verb, Arguments arguments, int n_max) {
     // Its directory, and no longer a checkpoint that was named: the last one is later.
     std::vector<std::string> rest = without("resume_from_checkpoint", arguments);
     words.resize(2);
-    words.insert(words.end(), rest.begin(), rest.end());
     words.push_back("--resume=" + ended.run);
+    words.insert(words.end(), rest.begin(), rest.end());
   }
 }
 

@@ -22,6 +22,13 @@ std::optional<int> number_in(std::string_view text) {
   return value;
 }
 
+/** True where somebody has asked for it; files of settings may name all options as they are. */
+bool is_given(const config::Config& config, std::string_view key) {
+  const config::Source source = config.origin(key).source;
+  return source == config::Source::command_line || source == config::Source::environment ||
+         config.value(key) != config::Config().value(key);
+}
+
 /** "2" is two of them, "0,2" are these: the ranks of one host. */
 RunRanks asked_ranks(const config::Config& config) {
   const std::vector<std::string> items = config.list("gpus");
@@ -54,18 +61,19 @@ RunRanks asked_ranks(const config::Config& config) {
 /** A launcher says what these options do. */
 void refuse_beside_launcher(const config::Config& config) {
   for (const config::Option& option : config::option_table())
-    if (config::is_of_launch(option) && config.is_set(option.key) && option.key != "rank_timeout")
+    if (config::is_of_launch(option) && is_given(config, option.key) &&
+        option.key != "rank_timeout")
       throw Error(Fault::usage, fmt::format("config.{}", option.key),
                   fmt::format("{} is given, and the variables of torchrun, srun or mpirun (RANK, "
                               "WORLD_SIZE, ...) say it, too",
                               config.origin(option.key).where),
-                  "leave it out, or unset those variables");
+                  "give it to the launcher instead, or unset those variables");
 }
 
 void take_launcher(const config::Config& config, RunRanks& ranks) {
   refuse_beside_launcher(config);
   const int world = ranks.place->world, local_world = ranks.place->local_world;
-  if (config.is_set("gpus") && ranks.local_world != world && ranks.local_world != local_world)
+  if (is_given(config, "gpus") && ranks.local_world != world && ranks.local_world != local_world)
     throw Error(Fault::usage, "config.gpus",
                 fmt::format("gpus names {} GPUs, and the launcher has started {} processes",
                             ranks.local_world, world),
@@ -81,18 +89,18 @@ void take_launcher(const config::Config& config, RunRanks& ranks) {
 std::vector<std::string> named_hosts(const config::Config& config) {
   std::vector<std::string> hosts = config.list("hosts");
   if (hosts.empty()) {
-    if (config.is_set("hosts_program"))
+    if (is_given(config, "hosts_program"))
       throw Error(Fault::usage, "config.hosts_program",
                   fmt::format("{} is given without hosts", config.origin("hosts_program").where),
                   "name the hosts, too: --hosts THIS,OTHER");
     return hosts;
   }
   const std::string& where = config.origin("hosts").where;
-  if (config.is_set("node_rank"))
+  if (is_given(config, "node_rank"))
     throw Error(Fault::usage, "config.hosts",
                 fmt::format("{} and {} are both given", where, config.origin("node_rank").where),
                 "with hosts, start the run on the first one alone; with node_rank, on each one");
-  if (config.is_set("nnodes") && config.integer("nnodes") != std::ssize(hosts))
+  if (is_given(config, "nnodes") && config.integer("nnodes") != std::ssize(hosts))
     throw Error(Fault::usage, "config.hosts",
                 fmt::format("{} names {} hosts, and nnodes is {}", where, hosts.size(),
                             config.integer("nnodes")),
@@ -125,7 +133,7 @@ void take_hosts(const config::Config& config, RunRanks& ranks) {
                 "see that nnodes is the same on all hosts, and node_rank another one on each");
   if (ranks.n_hosts == 1) {
     for (const char* key : {"node_rank", "master_addr", "master_port"})
-      if (!config.is_set("nnodes") && ranks.hosts.empty() && config.is_set(key))
+      if (!is_given(config, "nnodes") && ranks.hosts.empty() && is_given(config, key))
         throw Error(Fault::usage, fmt::format("config.{}", key),
                     fmt::format("{} is given without nnodes: the run has one host",
                                 config.origin(key).where),
@@ -149,7 +157,7 @@ void take_hosts(const config::Config& config, RunRanks& ranks) {
                  .is_by_host = true};
   if (ranks.hosts.empty()) return;
   if (ranks.place->master_address.empty()) ranks.place->master_address = ranks.hosts.front();
-  if (!config.is_set("master_port")) ranks.place->master_port = 0;  // any that is free
+  if (!is_given(config, "master_port")) ranks.place->master_port = 0;  // any that is free
 }
 
 }  // namespace

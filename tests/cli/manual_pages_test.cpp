@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr size_t kReadmeLines = 220;
 /** Options of programs that pages name: TensorBoard, hf, GoogleTest. */
-constexpr std::string_view kOfOthers[] = {"logdir", "local-dir", "gtest_filter", "no-python",
-                                          "nproc-per-node"};
+constexpr std::string_view kOfOthers[] = {"logdir",    "local-dir",      "gtest_filter",
+                                          "no-python", "nproc-per-node", "nproc_per_node",
+                                          "use_env",   "no_python",      "num_gpus"};
 const fs::path kRoot = FERRY_SOURCE_ROOT;
 
 std::string text_of(const fs::path& file) {

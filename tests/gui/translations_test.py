@@ -23,7 +23,7 @@ NAMES = set("""
 # What users type or what stands in files: only in sentences, where the option table does not have it.
 TYPED = set("""
     predict eval generate export doctor prompt instruction input factor decay pattern accuracy pearson comma semicolon tab pipe space
-    torch B-PER I-PER checkpoint-N
+    torch ssh B-PER I-PER checkpoint-N
     """.split())
 
 

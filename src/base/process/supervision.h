@@ -9,7 +9,7 @@
 namespace ferry {
 
 /** Variables of a supervised trainer: the file descriptor that it tells its watcher by, and of a
- * restart which one it is and why, as Restart::text. */
+ * restart which one it is and why, as restart_of_this_process() gives it. */
 inline constexpr const char *kSupervisorVariable = "FERRY_SUPERVISOR",
                             *kRestartVariable = "FERRY_RESTART";
 

@@ -340,6 +340,11 @@ TEST_F(SeveralHosts, RefuseWhatContradictsItself) {
   const Outcome outcome = await_end(launched);
   EXPECT_EQ(outcome.code(), 2) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--nnodes is given"), HasSubstr("torchrun")));
+  // A file may have all options as they are: they say nothing then.
+  std::ofstream(root_ / "all.toml") << "nnodes = 1\nnode_rank = \"auto\"\nmaster_addr = \"\"\n"
+                                       "master_port = 29500\nhosts = \"\"\nhosts_program = \"\"\n"
+                                       "max_restarts = 0\n";
+  EXPECT_EQ(ferry(new_run("plain", {"--config=all.toml"})).code(), 0) << text_of(root_ / "err");
   // One host is one host, whoever says so.
   EXPECT_EQ(ferry(new_run("single", {"--nnodes=1", "--node-rank=0", address})).code(), 0);
 }
