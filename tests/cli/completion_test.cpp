@@ -157,23 +157,23 @@ INSTANTIATE_TEST_SUITE_P(Shells,
                          [](const auto& info) { return info.param; });
 
 TEST_P(Completion, VerbsAndTheirWords) {
-  expect({{"ferry t", {"train"}},
-          {"ferry e", {"eval", "export"}},
-          {"ferry tarin", {}},
-          {"ferry presets s", {"show"}},
-          {"ferry presets show min", {"minilm-classify"}},
-          {"ferry presets ls --task question", {"question-answering"}},
-          {"ferry presets ls --card 3060", {"3060-12g"}},
-          {"ferry completion ", {"bash", "zsh", "fish"}},
-          {"ferry help tr", {"train"}},
-          {"ferry help train tr", {}},
-          {"ferry doctor --j", {"--json"}},
-          {"ferry doctor --no", {"--no-measure"}},
-          {"ferry bench a", {"adamw", "attention", "all"}},
-          {"ferry bench gemm --",
-           {"--help", "--json", "--seconds", "--output", "--directory", "--request-bytes",
-            "--depth", "--file-bytes", "--turns", "--window-bytes", "--gpus", "--device",
-            "--message-bytes"}}});
+  expect(
+      {{"ferry t", {"train"}},
+       {"ferry e", {"eval", "export"}},
+       {"ferry tarin", {}},
+       {"ferry presets s", {"show"}},
+       {"ferry presets show min", {"minilm-classify"}},
+       {"ferry presets ls --task question", {"question-answering"}},
+       {"ferry presets ls --card 3060", {"3060-12g"}},
+       {"ferry completion ", {"bash", "zsh", "fish"}},
+       {"ferry help tr", {"train"}},
+       {"ferry help train tr", {}},
+       {"ferry doctor --j", {"--json"}},
+       {"ferry doctor --no", {"--no-measure"}},
+       {"ferry bench a", {"adamw", "attention", "all"}},
+       {"ferry bench gemm --",
+        {"--help", "--json", "--seconds", "--output", "--directory", "--request-bytes", "--depth",
+         "--file-bytes", "--turns", "--window-bytes", "--gpus", "--device", "--message-bytes"}}});
 }
 
 /** Every flag of every verb, from the tables. */

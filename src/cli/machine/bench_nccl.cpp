@@ -144,9 +144,8 @@ int run_bench_nccl(Arguments arguments) {
     throw Error(Fault::machine, "cli.bench", measured.trouble, "see `ferry doctor`");
   const bool is_kept = service::keep_exchange(measured);
   if (request.wants_json)
-    fmt::print(
-        "{}\n",
-        exchanges_json(measured, is_kept).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", exchanges_json(measured, is_kept)
+                           .dump(2, ' ', false, ordered_json::error_handler_t::replace));
   else
     print_table(measured);
   log_line(is_kept ? fmt::format("kept for plans in {}", machine_profile_path().string())

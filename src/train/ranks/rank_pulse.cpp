@@ -2,12 +2,14 @@
 
 #include "src/base/error.h"
 #include "src/base/process/movement.h"
+#include "src/base/process/supervision.h"
 #include "src/train/loop/hang_watch.h"
 
 namespace ferry {
 
 std::unique_ptr<Pulse> start_pulse(Comm& comm) {
   const auto lost = [](int /*rank*/, const std::string& what) {
+    tell_supervisor(kToldLoss, what);
     leave_at_once(
         Error(Fault::machine, "ranks.lost",
               what + ", so this run cannot go on: the process is stopped, or its machine or "

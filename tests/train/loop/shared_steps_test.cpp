@@ -2,6 +2,7 @@
 // the processes, however many there are, and whichever dies.
 
 #include <algorithm>
+#include <random>
 
 #include "tests/train/run_test.h"
 
@@ -130,6 +131,42 @@ TEST_F(SharedSteps, NameAProcessThatStandsStill) {
   EXPECT_NE(outcome.err.find("rank 1 is gone"), std::string::npos) << outcome.err;
   ASSERT_EQ(ferry(go_on("still")).code(), 0) << text_of(root_ / "err");
   expect_same_run("one", "still");
+}
+
+/** A seeded sample; FERRY_LONG=1: 24 kills. */
+TEST_F(SharedSteps, AreKilledAtAnyMoment) {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  const int n_kills = is_long() ? 24 : 4;
+  for (int kill = 0, run = 0; kill < n_kills; ++run) {
+    const std::string name = "any_" + std::to_string(run);
+    for (bool has_ended = false; !has_ended;) {
+      const int world = 2 + below(3);
+      const pid_t leader = start(go_on(name, {"--gpus=" + std::to_string(world)}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(200 + below(4000)));
+      std::vector<pid_t> all = followers_of(leader);
+      all.push_back(leader);
+      const pid_t victim = all[static_cast<size_t>(below(static_cast<int>(all.size())))];
+      const bool was_there = !has_ended_within(leader, 0ms);
+      if (was_there) ::kill(victim, SIGKILL);
+      const auto start_of_end = std::chrono::steady_clock::now();
+      const Outcome outcome = await_end(leader);
+      wait_until([&] { return std::ranges::none_of(all, is_there); });
+      EXPECT_LT(std::chrono::steady_clock::now() - start_of_end, 60s);
+      has_ended = outcome.code() == 0;
+      if (has_ended) continue;  // before the kill, or at the same time
+      ++kill;
+      if (victim == leader) {
+        EXPECT_TRUE(outcome.was_killed());
+      } else {
+        EXPECT_EQ(outcome.code(), 5) << outcome.err;
+        EXPECT_TRUE(outcome.err.find(" is gone") != std::string::npos ||
+                    outcome.err.find("did not come") != std::string::npos)
+            << outcome.err;
+      }
+    }
+    expect_same_run("one", name);
+  }
 }
 
 TEST_F(SharedSteps, StopAndGoOn) {
