@@ -32,30 +32,30 @@ bool has_open(int64_t pid, const fs::path& directory) {
   return false;
 }
 
-void send(const fs::path& run, int signal) {
-  const UniqueFd process = find_trainer_process(run, runs::read_record(run));
-  if (!process)
-    throw Error(Fault::machine, "runs.process",
-                fmt::format("'{}' has no process that signals reach from here", run.string()),
-                "it has ended, or trains on another machine");
-  if (::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
-    throw Error(Fault::machine, "runs.process",
-                fmt::format("the process of '{}' takes no signal: {}", run.string(),
-                            std::generic_category().message(errno)));
-}
-
 /** The process that would start the run anew; the trainer ends with it. */
-void kill_watcher(const fs::path& run) {
-  const auto record = runs::read_record(run);
+void kill_watcher(const nlohmann::ordered_json& record) {
+  const auto found = record.find("watcher");
   const int64_t watcher =
-      record.is_object() && record.contains("watcher") && record.at("watcher").is_number_integer()
-          ? record.at("watcher").get<int64_t>()
-          : 0;
-  if (watcher <= 1 || !find_trainer_process(run, record)) return;
+      found != record.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+  if (watcher <= 1) return;
   std::ifstream status(fmt::format("/proc/{}/status", record.value("pid", int64_t{0})));
   for (std::string word; status >> word;)
     if (int64_t parent = 0; word == "PPid:" && status >> parent && parent == watcher)
       ::kill(static_cast<pid_t>(watcher), SIGKILL);
+}
+
+void send(const fs::path& run, int signal) {
+  const auto record = runs::read_record(run);
+  const UniqueFd process = find_trainer_process(run, record);
+  if (!process)
+    throw Error(Fault::machine, "runs.process",
+                fmt::format("'{}' has no process that signals reach from here", run.string()),
+                "it has ended, or trains on another machine");
+  if (signal == SIGKILL) kill_watcher(record);
+  if (::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
+    throw Error(Fault::machine, "runs.process",
+                fmt::format("the process of '{}' takes no signal: {}", run.string(),
+                            std::generic_category().message(errno)));
 }
 
 }  // namespace
@@ -72,7 +72,6 @@ void interrupt_trainer(const fs::path& run) {
 }
 
 void kill_trainer(const fs::path& run) {
-  kill_watcher(run);
   send(run, SIGKILL);
 }
 
