@@ -3293,6 +3293,10 @@
         <source>saves less than 1 % of the time</source>
         <translation>节省的时间不到 1 %</translation>
     </message>
+    <message>
+        <source>Exchanges between GPUs</source>
+        <translation>GPU 之间的数据交换</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::PlanView</name>

@@ -38,6 +38,7 @@ Planned plan_of(const PresetFacts& facts) {
 std::string_view name_of_binding(std::string_view binding, bool has_gpu) {
   if (binding == "h2d" || binding == "d2h") return "copies between host and GPU bind";
   if (binding == "host") return "CPU updates bind";
+  if (binding == "collective") return "exchanges between GPUs bind";
   return has_gpu ? "the GPU binds" : "the CPU binds";
 }
 

@@ -314,6 +314,40 @@ TEST_F(Ferry, Bf16OnACardWithoutItIsRefusedWithWhatItCanDo) {
   EXPECT_EQ(json_of(turing + "auto")["dtype"], "fp16");
 }
 
+TEST_F(Ferry, PlanOfSeveralGpusSharesTheirHosts) {
+  const std::string words =
+      "plan --model bert-large-uncased --machine 8xa100-80g --train-batch-size 256 --placement "
+      "host";
+  const auto one = json_of(words), eight = json_of(words + " --gpus 8"),
+             many = json_of(words + " --gpus 16");
+  EXPECT_EQ(one["n_gpus"], 1);
+  EXPECT_EQ(one["n_gpus_of_host"], 1);
+  EXPECT_FALSE(one["time"].contains("exchange_s"));
+  EXPECT_EQ(many["n_gpus"], 16);
+  EXPECT_EQ(many["n_gpus_of_host"], 8);
+  EXPECT_GT(eight["time"]["exchange_s"].get<double>(), 0);
+  // Each of eight has an eighth of the host, less what its process takes; so has each of sixteen.
+  EXPECT_LT(eight["host_budget_bytes"].get<int64_t>() * 8, one["host_budget_bytes"].get<int64_t>());
+  EXPECT_EQ(eight["host_budget_bytes"], many["host_budget_bytes"]);
+  EXPECT_EQ(eight["time"]["one_gpu_step_s"], one["time"]["step_s"]);
+  EXPECT_LT(eight["time"]["step_s"].get<double>(), one["time"]["step_s"].get<double>());
+  const std::string text = run(words + " --gpus 16").out;
+  for (const char* part : {"16 GPUs of 2 hosts; the table is of each", "all GPUs of a host",
+                           "exchanges between GPUs", "One GPU would take"})
+    EXPECT_CONTAINS(text, part);
+  EXPECT_EQ(run(words).out.find("GPUs"), std::string::npos);
+  EXPECT_CONTAINS(
+      run("plan --config-name openai-community/gpt2 --task causal-lm --machine 8xa100-80g --gpus 8")
+          .out,
+      "300 G tokens would take");
+  // A desktop whose updates bind gains nothing by a second card.
+  const std::string bound =
+      "plan --model bert-large-uncased --machine 3090-24g --train-batch-size 2 "
+      "--per-device-train-batch-size 1 --max-length 8 --placement host";
+  EXPECT_CONTAINS(run(bound + " --gpus 2").out, "do not help here");
+  EXPECT_CONTAINS(run(bound + " --gpus 2").err, "GPUs are assumed to send each other 11.2 GB/s");
+}
+
 TEST_F(Ferry, PlanCountsReducedStatesAndASplitMaster) {
   const auto plan_of = [&](const std::string& more) {
     const auto plan = json_of("plan --model model --device cpu --dtype bf16 " + more);

@@ -241,6 +241,9 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
     } else if (resource.queue == QueueId::nvme_write) {
       bar.name = tr("Writes to NVMe");
       kind = kTransfers;
+    } else if (resource.queue == QueueId::collective) {
+      bar.name = tr("Exchanges between GPUs");
+      kind = kTransfers;
     } else {
       bar.name = tr("CPU updates");
     }

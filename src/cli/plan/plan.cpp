@@ -117,6 +117,24 @@ ordered_json pinning_json(const Plan& plan, const PlanRequest& request) {
           {"step_ring_bytes", pinning.step_ring_bytes}};
 }
 
+/** A host's ranks share its memory; the rows above are of one of them. */
+void add_sum_of_host(const Plan& plan, const PlanRequest& request, term::Table& table) {
+  const int64_t n = request.n_per_host;
+  table.add_row({fmt::format("all {} of a host", request.has_gpu ? "GPUs" : "processes"),
+                 std::string(name_of(Place::host)),
+                 format_bytes(n * host_bytes_of(plan, request.has_gpu)),
+                 fmt::format("of {}", format_bytes(n * request.host_budget_bytes))});
+}
+
+/** "8 GPUs of one host, of which the table has one": empty of one rank. */
+std::string ranks_text(const PlanRequest& request) {
+  if (request.world == 1) return {};
+  const int n_hosts = (request.world + request.n_per_host - 1) / request.n_per_host;
+  return fmt::format(", {} {} of {}; the table is of each", request.world,
+                     request.has_gpu ? "GPUs" : "processes",
+                     n_hosts == 1 ? std::string("one host") : fmt::format("{} hosts", n_hosts));
+}
+
 /** The plan of a refused answer is the nearest to what there is. */
 void print_text(const PlanAnswer& answer, bool is_verbose) {
   const Plan& plan = *answer.plan;
@@ -127,10 +145,11 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
   const int bar_width = term::bar_width(terminal);
   const bool is_frozen = model.n_trainable_params() < model.n_params();
   ferry::print(fmt::format(
-      "{} for {}, {} parameters{}, in {}\n{}, at most {} tokens, on {}\n{}\n\n", model.family,
+      "{} for {}, {} parameters{}, in {}\n{}, at most {} tokens, on {}{}\n{}\n\n", model.family,
       answer.config.text("task"), count_text(model.n_params()),
       is_frozen ? fmt::format(" ({} of them trained)", count_text(model.n_trainable_params())) : "",
       blocks_text(model), name_of(model.compute), request.max_length, answer.machine.name,
+      ranks_text(request),
       answer.refusal ? fmt::format("Does not fit. The nearest: {}", plan.why) : plan.why));
   const std::vector<PlanRow> rows = rows_of(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
@@ -151,6 +170,7 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
     add_sum(std::string(name_of(Place::device)), gpu_bytes, request.gpu_budget_bytes);
   add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
           request.host_budget_bytes);
+  if (request.n_per_host > 1) add_sum_of_host(plan, request, table);
   if (request.has_gpu) add_pinning(plan, request, table);
   if (answer.nvme) table.add_row(nvme_row(*answer.nvme));
   table.add_rule();
@@ -221,6 +241,8 @@ void print_json(const PlanAnswer& answer) {
       {"rows", rows},
       {"gpu_bytes", request.has_gpu ? plan.layout.n_bytes[Place::device] : int64_t{0}},
       {"host_bytes", host_bytes_of(plan, request.has_gpu)},
+      {"n_gpus", request.world},
+      {"n_gpus_of_host", std::max(1, request.n_per_host)},
       {"pinned", pinning_json(plan, request)},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},

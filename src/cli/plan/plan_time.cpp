@@ -15,6 +15,23 @@ using service::MemoryGain;
 using service::PlanTime;
 using service::ResourceTime;
 
+namespace {
+
+/** The tokens that GPT-3 was trained on. */
+constexpr double kPretraining_tokens = 300e9;
+
+/** The time on one GPU, and whether more of them help. */
+void print_speedup(const PlanTime& time, const PlanRequest& request) {
+  constexpr double kHelps = 1.1;
+  const double times = *time.one_rank_step_s / time.step_s;
+  const char* const ranks = request.has_gpu ? "GPU" : "process";
+  fmt::print("One {} would take {:.1f} ms a step: {} are {:.2f} times as fast{}.\n", ranks,
+             1e3 * *time.one_rank_step_s, request.world, times,
+             times < kHelps ? ", so more of them do not help here" : "");
+}
+
+}  // namespace
+
 void print_plan_time(const service::PlanAnswer& answer,
                      bool is_verbose,
                      const term::Terminal& terminal) {
@@ -56,13 +73,18 @@ void print_plan_time(const service::PlanAnswer& answer,
              answer.texts.n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
                                   : fmt::format("{} such steps", n),
              n == 1 ? "s" : "", term::format_duration(times * time.step_s));
+  if (const bool is_from_scratch = !answer.config.text("config_name").empty();
+      request.world > 1 && is_from_scratch && answer.model.head == HeadKind::causal_lm)
+    fmt::print("{:.0f} G tokens would take {}.\n", kPretraining_tokens / 1e9,
+               term::format_duration(kPretraining_tokens / time.tokens_per_s));
+  if (time.one_rank_step_s) print_speedup(time, request);
   if (!answer.plan->timed.empty())
     fmt::print("A step of such a plan was timed here on {}: the time in all is that.\n",
                answer.plan->timed);
   if (request.generation.n_sequences > 0)
     fmt::print("Samples come on top: ferry train measures them before its first step.\n");
   if (time.step_joules_at_most)
-    fmt::print("The GPU takes at most {:.1f} Wh for them.\n",
+    fmt::print("The GPU{} at most {:.1f} Wh for them.\n", request.world > 1 ? "s take" : " takes",
                times * *time.step_joules_at_most / 3600);
   for (const MemoryGain& gain : time.gains)
     fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", gain.what,
@@ -103,6 +125,7 @@ ordered_json plan_time_json(const service::PlanAnswer& answer) {
   }
   for (const ResourceTime& resource : time.resources)
     json[resource.key] = resource.busy_s;
+  if (time.one_rank_step_s) json["one_gpu_step_s"] = *time.one_rank_step_s;
   json["gpu_joules_at_most"] =
       time.step_joules_at_most ? ordered_json(*time.step_joules_at_most) : nullptr;
   json["with_one_more_gib"] = ordered_json::object();

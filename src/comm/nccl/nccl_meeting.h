@@ -42,7 +42,7 @@ class NcclMeeting {
   NcclMeeting& operator=(const NcclMeeting&) = delete;
 
   ncclComm_t get() const { return comm_; }
-  /** What a call gave that may go on after it has returned. */
+  /** Checks a call, which may go on after it has returned. */
   static void start(ncclResult_t result, const char* what);
   /** Waits until what was started is under way on the GPU. */
   void finish(const char* what);

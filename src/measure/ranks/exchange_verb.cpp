@@ -107,7 +107,7 @@ std::vector<int> gpus_of(const RunRanks& ranks) {
   return gpus;
 }
 
-/** What the other ranks are started with: the choices of the first one. */
+/** The words that start the other ranks, with the choices of the first one. */
 std::vector<std::string> words_of(const ExchangeRequest& request, const ChosenRanks& chosen) {
   const std::string gpus = chosen.ranks.gpus.empty()
                                ? fmt::format("{}", chosen.ranks.world)

@@ -1,5 +1,5 @@
 #pragma once
-// What ranks of a machine send each other in what time: collectives of NCCL between GPUs, or of
+// Exchanges between ranks of a machine and their times: collectives of NCCL between GPUs, or of
 // Ferry over Gloo between processes of the CPU. All ranks measure together, the first one tells.
 // Private to src/measure, but for its tests.
 

@@ -398,7 +398,8 @@ double CostModel::share_beside_exchange(QueueId queue, const Beside& beside) con
   const auto given = [](double rate, double asked) {
     return rate > 0 && asked > rate ? rate / asked : 1;
   };
-  // What a rank receives takes the way to its GPU, what it sends the way back.
+  // A rank's link carries received bytes one way, beside copies to the GPU, and sent ones the
+  // other.
   const double of_h2d = given(link_.h2d, to_gpu + sent), of_d2h = given(link_.d2h, from_gpu + sent);
   const double of_link = queue == QueueId::h2d          ? of_h2d
                          : queue == QueueId::d2h        ? of_d2h

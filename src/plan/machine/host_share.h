@@ -11,7 +11,7 @@ namespace ferry {
 double host_memory_rate(const MachineProfile& machine);
 
 /** The figures of a host as one of its `n_ranks` ranks meets them. Updates by threads count those
- * of the rank, without the one that submits the work of a GPU. The rate of the host's memory
+ * of the rank, without the thread that submits a GPU's work. The rate of the host's memory
  * (`dram_bytes_per_s`) is the rank's part of host_memory_rate(). */
 MachineProfile share_of_host(const MachineProfile& machine, int n_ranks, bool gpu);
 

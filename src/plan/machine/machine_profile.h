@@ -78,7 +78,7 @@ struct ProcessMemory {
   int64_t at_start_bytes = 0, later_bytes = 0;
 };
 
-/** What ranks send each other, each of them to all others at once. 0: not known. */
+/** Rates of exchanges, in which each rank sends to all others at once. 0: not known. */
 struct ExchangeProfile {
   std::string source;  ///< "measured 2026-11-28T10:00:00Z", and among how many ranks
   /** GPUs reach each other's memory; false: what they send goes through the host's memory. */

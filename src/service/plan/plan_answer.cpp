@@ -177,10 +177,14 @@ PlanTime time_of(const Plan& plan, const PlanAnswer& answer) {
       .samples_per_s = samples_per_second(request, plan),
       .tokens_per_text = answer.texts.mean_tokens.value_or(static_cast<double>(request.max_length)),
       .least_samples_per_s = least_samples_per_second(answer.model, request, plan)};
+  if (request.world > 1)
+    time.resources.push_back(resource(
+        QueueId::collective,
+        request.has_gpu ? "exchanges between GPUs" : "exchanges between processes", "exchange_s"));
   time.tokens_per_s = time.samples_per_s * time.tokens_per_text;
   if (answer.texts.n_steps) time.run_s = static_cast<double>(*answer.texts.n_steps) * time.step_s;
   if (request.has_gpu && request.machine->gpu->power_w > 0)
-    time.step_joules_at_most = request.machine->gpu->power_w * time.step_s;
+    time.step_joules_at_most = request.machine->gpu->power_w * time.step_s * request.world;
   return time;
 }
 
@@ -195,6 +199,17 @@ std::optional<PlannedNvme> planned_nvme(const PlanAnswer& answer) {
   nvme.life = drive_life_of(nvme.need, nvme.settings.endurance_bytes,
                             answer.time ? std::optional(answer.time->step_s) : std::nullopt);
   return nvme;
+}
+
+/** The step on one GPU of a host that has nothing else to do. Nothing where it does not fit. */
+std::optional<double> one_rank_step_s(const PlanAnswer& answer) {
+  PlanRequest alone = answer.request;
+  const int64_t n_here = std::max(1, alone.n_per_host);
+  const int64_t of_host_bytes = alone.host_budget_bytes + alone.host_reserved_bytes;
+  alone.host_budget_bytes = of_host_bytes * n_here - alone.host_reserved_bytes;
+  alone.world = alone.n_per_host = 1;
+  const std::optional<Plan> plan = find_plan(answer.model, alone);
+  return plan && plan->predicted ? std::optional(plan->predicted->step_s) : std::nullopt;
 }
 
 /** The plan, or why there is none and what comes nearest. */
@@ -213,6 +228,8 @@ void make_plan_of(PlanAnswer& answer, bool looks_for_gains) {
   if (!answer.plan->predicted) return;
   answer.time = time_of(*answer.plan, answer);
   if (more) answer.time->gains = more->gains(*answer.plan);
+  if (looks_for_gains && answer.request.world > 1)
+    answer.time->one_rank_step_s = one_rank_step_s(answer);
 }
 
 }  // namespace

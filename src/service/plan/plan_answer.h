@@ -8,7 +8,6 @@
 //   config.set("gpu_memory", "8GiB", origin);
 //   answer = planner.answer(config);                    // the same texts: some 20 ms
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -68,13 +67,14 @@ struct ResourceTime {
 /** The time of a run, from the machine's figures. */
 struct PlanTime {
   double step_s = 0;
-  std::array<ResourceTime, 6> resources;
+  std::vector<ResourceTime> resources;  ///< exchanges are there where several ranks share a step
   QueueId binding = QueueId::compute;
   double samples_per_s = 0, tokens_per_s = 0;
   double tokens_per_text = 0;                 ///< the mean, or max_length where it is not known
   std::optional<double> least_samples_per_s;  ///< where published figures of the card disagree
   std::optional<double> run_s;                ///< of all steps, where their number is known
   std::optional<double> step_joules_at_most;  ///< of the GPU, where its limit is known
+  std::optional<double> one_rank_step_s;      ///< the same step on one GPU, where several share it
   std::vector<MemoryGain> gains;              ///< with one more GiB; empty unless asked for
 };
 
