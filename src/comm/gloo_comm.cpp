@@ -88,7 +88,63 @@ struct Network {
 /** All groups of a rank share this state. */
 struct Meeting {
   Network network;
-  bool is_served_by_rank_0 = true;  ///< the store; otherwise the launcher serves it
+  bool is_served_by_rank_0 = true;      ///< the store; otherwise the launcher serves it
+  std::function<void()> while_waiting;  ///< may throw; empty: nothing is to be done
+};
+
+/** A store whose waits are cut into short ones, with a call between them: Gloo waits for the
+ * addresses of all ranks, and one that dies meanwhile gives none. */
+class WatchedStore final : public c10d::Store {
+ public:
+  WatchedStore(c10::intrusive_ptr<c10d::Store> inner, std::function<void()> while_waiting)
+      : inner_(std::move(inner)), while_waiting_(std::move(while_waiting)) {}
+
+  c10::intrusive_ptr<c10d::Store> clone() override {
+    return c10::make_intrusive<WatchedStore>(inner_->clone(), while_waiting_);
+  }
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    inner_->set(key, value);
+  }
+  std::vector<uint8_t> compareSet(const std::string& key,
+                                  const std::vector<uint8_t>& current,
+                                  const std::vector<uint8_t>& next) override {
+    return inner_->compareSet(key, current, next);
+  }
+  std::vector<uint8_t> get(const std::string& key) override {
+    wait({key});
+    return inner_->get(key);
+  }
+  int64_t add(const std::string& key, int64_t value) override { return inner_->add(key, value); }
+  bool deleteKey(const std::string& key) override { return inner_->deleteKey(key); }
+  bool check(const std::vector<std::string>& keys) override { return inner_->check(keys); }
+  int64_t getNumKeys() override { return inner_->getNumKeys(); }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, getTimeout()); }
+  void wait(const std::vector<std::string>& keys, const milliseconds& timeout) override {
+    const auto until = Clock::now() + timeout;
+    while (!inner_->check(keys)) {
+      if (Clock::now() > until) return inner_->wait(keys, milliseconds(1));  // throws as it does
+      if (while_waiting_) while_waiting_();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  }
+  const milliseconds& getTimeout() const noexcept override { return inner_->getTimeout(); }
+  void setTimeout(const milliseconds& timeout) override { inner_->setTimeout(timeout); }
+  void append(const std::string& key, const std::vector<uint8_t>& value) override {
+    inner_->append(key, value);
+  }
+  std::vector<std::vector<uint8_t>> multiGet(const std::vector<std::string>& keys) override {
+    wait(keys);
+    return inner_->multiGet(keys);
+  }
+  void multiSet(const std::vector<std::string>& keys,
+                const std::vector<std::vector<uint8_t>>& values) override {
+    inner_->multiSet(keys, values);
+  }
+  bool hasExtendedApi() const override { return inner_->hasExtendedApi(); }
+
+ private:
+  c10::intrusive_ptr<c10d::Store> inner_;
+  std::function<void()> while_waiting_;
 };
 
 std::shared_ptr<gloo::transport::Device> open_device(const Network& network) {
@@ -106,11 +162,13 @@ std::shared_ptr<gloo::transport::Device> open_device(const Network& network) {
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> open_group(
-    const Store& store, int rank, int world, const Network& network, Clock::time_point until) {
+    const Store& store, int rank, int world, const Meeting& meeting, Clock::time_point until) {
   auto options = c10d::ProcessGroupGloo::Options::create(left_until(until));
-  options->devices = {open_device(network)};
+  options->devices = {open_device(meeting.network)};
   options->threads = 1;  // for collectives, of which there are none here
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, world, std::move(options));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<WatchedStore>(store, meeting.while_waiting), rank, world,
+      std::move(options));
 }
 
 /** Where a rank that fails leaves the cause. */
@@ -303,7 +361,7 @@ std::unique_ptr<Comm> GlooComm::make_group(const std::vector<int>& members,
   const auto place = std::ranges::find(members, rank()) - members.begin();
   try {
     auto group = open_group(store, static_cast<int>(place), static_cast<int>(members.size()),
-                            meeting_.network, until);
+                            meeting_, until);
     return std::make_unique<GlooComm>(std::move(store), std::move(group), meeting_,
                                       std::move(ranks), deadline());
   } catch (const Error&) {
@@ -446,6 +504,11 @@ std::string name_hosts(const std::vector<int>& ranks, const RankEnvironment& env
                           environment.world));
 }
 
+void stop_if_given_up(c10d::Store& store) {
+  if (store.check({kGivenUp}))
+    throw Error(Fault::machine, "comm.connect", text_of(store.get(kGivenUp)));
+}
+
 /** Until all have come, or the time is over. */
 void wait_for_arrivals(c10d::Store& store,
                        const RankEnvironment& environment,
@@ -456,8 +519,7 @@ void wait_for_arrivals(c10d::Store& store,
     keys.push_back(arrival_key(i));
   while (!store.check(keys) && Clock::now() < until) {
     if (while_waiting) while_waiting();
-    if (store.check({kGivenUp}))
-      throw Error(Fault::machine, "comm.connect", text_of(store.get(kGivenUp)));
+    stop_if_given_up(store);
     std::this_thread::sleep_for(milliseconds(50));
   }
 }
@@ -518,8 +580,13 @@ std::unique_ptr<Comm> connect(const RankEnvironment& environment, ConnectOptions
       fmt::format("ferry/{}/{}", environment.run_id, environment.restart_count), server);
   try {
     const std::vector<Arrival> arrivals = meet_ranks(*store, environment, options, until);
-    Meeting meeting{choose_network(environment, options, arrivals), !environment.agent_store};
-    auto group = open_group(store, environment.rank, environment.world, meeting.network, until);
+    Meeting meeting{choose_network(environment, options, arrivals), !environment.agent_store,
+                    [&, look = options.while_waiting] {
+                      if (look) look();
+                      stop_if_given_up(*store);
+                    }};
+    auto group = open_group(store, environment.rank, environment.world, meeting, until);
+    meeting.while_waiting = options.while_waiting;
     std::vector<int> ranks(environment.world);
     std::iota(ranks.begin(), ranks.end(), 0);
     auto comm = std::make_unique<GlooComm>(std::move(store), std::move(group), std::move(meeting),

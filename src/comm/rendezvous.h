@@ -28,7 +28,8 @@ struct ConnectOptions {
   /** For rank 0, where it serves the store: the socket for it, which listens already. Without one
    * rank 0 listens at the master's port. */
   UniqueFd listener;
-  /** Called several times a second until all ranks have come; what it throws ends the meeting. */
+  /** Called several times a second until all ranks are connected, and while they connect for a
+   * group; what it throws ends that. As long as the Comm and its groups live. */
   std::function<void()> while_waiting = {};
 };
 

@@ -134,9 +134,10 @@ struct Host {
 Host connect_host(const RunRanks& ranks, std::chrono::seconds patience) {
   Host host{std::make_unique<RankProcesses>(), nullptr};
   host.processes->start(*ranks.place, words_of_child(ranks, patience));
-  host.comm = connect(*ranks.place, {.deadline = kRankDeadline,
-                                     .connect_deadline = patience,
-                                     .while_waiting = [&] { host.processes->check(); }});
+  host.comm =
+      connect(*ranks.place, {.deadline = kRankDeadline,
+                             .connect_deadline = patience,
+                             .while_waiting = [all = host.processes.get()] { all->check(); }});
   host.processes->note_meeting();
   return host;
 }

@@ -161,7 +161,7 @@ TEST_F(SharedSteps, AreKilledAtAnyMoment) {
       } else {
         EXPECT_EQ(outcome.code(), 5) << outcome.err;
         EXPECT_TRUE(outcome.err.find(" is gone") != std::string::npos ||
-                    outcome.err.find("did not come") != std::string::npos)
+                    outcome.err.find("was ended by signal 9") != std::string::npos)
             << outcome.err;
       }
     }
