@@ -6475,6 +6475,22 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>The program that hosts starts on the other hosts; empty: the path of this one.</source>
         <translation>hosts 在其他主机上启动的程序；留空则使用本程序的路径。</translation>
     </message>
+    <message>
+        <source>For experiments: what each of several GPUs holds of layers that live on the GPUs: their whole weights, and a part of states and gradients (2), or a part of the weights, too (3), which come together for each pass. auto takes the faster one that fits. Never changes the result.</source>
+        <translation>供实验使用：多块 GPU 中的每一块为驻留在 GPU 上的层保存什么：完整的权重以及一部分状态和梯度（2），或者权重也只保存一部分（3），每次计算时再合到一起。auto 取放得下的方式中较快的一种。不会改变结果。</translation>
+    </message>
+    <message>
+        <source>Reduction of gradients</source>
+        <translation>梯度的归约</translation>
+    </message>
+    <message>
+        <source>The order in which several GPUs add the gradients of a step: in that of its micro-batches, which gives the bits of one GPU (ordered), or each GPU its own first, which sends less (fast). auto takes fast where ordered would take 3 % longer.</source>
+        <translation>多块 GPU 把一步的梯度相加的顺序：按微批次的顺序，结果与单块 GPU 逐位相同（ordered）；或者每块 GPU 先加自己的，传输更少（fast）。ordered 会慢 3 % 时，auto 取 fast。</translation>
+    </message>
+    <message>
+        <source>ZeRO level</source>
+        <translation>ZeRO 级别</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

@@ -8,8 +8,8 @@
 namespace ferry {
 
 /** All ranks call it, and keep it while they work together. A process that has lost a rank says so
- * and leaves with exit code 5. A rank is waited for a twentieth of the time that a hung process has,
- * so that it is named within a minute. */
+ * and leaves with exit code 5. A rank is waited for a twentieth of the time that a hung process
+ * has, so that it is named within a minute. */
 std::unique_ptr<Pulse> start_pulse(Comm& comm);
 
 }  // namespace ferry
