@@ -88,21 +88,21 @@ void leave_interrupts_to_leader() {
   std::signal(SIGTERM, SIG_IGN);
 }
 
-volatile std::sig_atomic_t n_signals = 0;
+volatile std::sig_atomic_t n_interrupts = 0;
 
-void on_signal(int) {
-  n_signals = n_signals + 1;
+void answer_interrupt(int) {
+  n_interrupts = n_interrupts + 1;
   constexpr std::string_view kFirst =
       "\nferry: this host follows; stop the run on host 0. Once more leaves at once, and ends the "
       "run\n";
-  if (n_signals > 1) ::_exit(kInterruptedExit);
+  if (n_interrupts > 1) ::_exit(kInterruptedExit);
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kFirst.data(), kFirst.size());
 }
 
 /** A person who presses Ctrl-C here is told where to do so. */
 void explain_interrupts() {
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_handler = answer_interrupt;
   action.sa_flags = SA_RESTART;
   for (int signal : {SIGINT, SIGTERM})
     ::sigaction(signal, &action, nullptr);
