@@ -19,9 +19,9 @@ struct Ranks {
 
 /** The order in which the gradients of a step's micro-batches are added where several ranks have
  * them. ordered: in the order of the micro-batches, whoever has them; the bits are those of one
- * rank. fast: each rank adds its own first, and these sums are added in the order of ranks, so that
- * fewer bytes pass between ranks; only where all micro-batches pass through a block before the next
- * one. */
+ * rank. fast: each rank first adds those that it has, and these sums are added in the order of
+ * ranks, so that fewer bytes pass between ranks; only where all micro-batches pass through a block
+ * before the next one. */
 enum class Reduction : uint8_t { ordered, fast };
 constexpr std::string_view name_of(Reduction reduction) {
   return reduction == Reduction::fast ? "fast" : "ordered";

@@ -104,9 +104,9 @@ struct BlockShape {
   Indexed<Port> ports;                 ///< of StepShape::values
   bool has_loss = false;               ///< its forward gives a part of the loss
   BlockPlacement place;
-  /** Where several ranks have their parts of the weights on the device, and update them there:
-   * passes gather the weights into a weight slot. Else they are gathered once a step, into a slot
-   * of the block's own, and no rank has memory for more of the model than one GPU has. */
+  /** Several ranks that have their parts of the weights on the device, and update them there,
+   * gather the weights into a weight slot for each pass. Else they gather them once a step, into a
+   * slot of the block, and no rank has memory for more of the model than one GPU has. */
   bool gathers_each_pass = false;
   Activations activations = Activations::keep;
   /** True where the block's update waits for the end of the backward pass although nothing is

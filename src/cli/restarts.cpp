@@ -52,7 +52,7 @@ void pass_on_signals() {
   }
 }
 
-/** What is known of a trainer that has ended. */
+/** The known facts of a trainer that has ended. */
 struct Ended {
   int status = 0;  ///< of waitpid
   std::string run;

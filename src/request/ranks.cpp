@@ -117,7 +117,7 @@ std::vector<std::string> named_hosts(const config::Config& config) {
   return hosts;
 }
 
-/** Of a run whose hosts are told of each other by options. */
+/** The ranks of a run whose hosts are told of each other by options. */
 void take_hosts(const config::Config& config, RunRanks& ranks) {
   auto node = config.maybe_integer("node_rank");
   ranks.n_hosts = static_cast<int>(config.integer("nnodes"));

@@ -16,7 +16,8 @@ namespace {
 
 using Values = std::vector<float>;
 
-/** What each rank has in `n_result` places after `work`, which every rank does on its own values.
+/** The values that each rank has in `n_result` places after `work`, which every rank does on its
+ * own values.
  */
 std::vector<Values> results_of(
     int world,

@@ -13,7 +13,7 @@ namespace ferry {
 inline constexpr const char *kSupervisorVariable = "FERRY_SUPERVISOR",
                             *kRestartVariable = "FERRY_RESTART";
 
-/** What a trainer tells, a line each. */
+/** The facts that a trainer tells, a line each. */
 inline constexpr std::string_view kToldRun = "run ",  // the directory that a restart resumes
     kToldLoss = "lost ";                              // why it fails, where a restart may help
 

@@ -47,7 +47,7 @@ void check(ncclResult_t result, const char* what) {
   const std::string text =
       fmt::format("{}: {}: {}", what, nccl().error_string(result), nccl().last_error(nullptr));
   constexpr const char* kHint = "NCCL_DEBUG=INFO says more";
-  // What a rank that has died shows as.
+  // A rank that has died shows as one of these.
   if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError)
     throw RankLost("nccl", text, kHint);
   throw Error(Fault::machine, "nccl", text, kHint);

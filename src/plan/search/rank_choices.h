@@ -13,7 +13,7 @@ inline constexpr double kOrdered_share = 0.03;
  * without times the first with which a plan fits. Of one rank the request as it is. */
 PlanRequest settle_rank_choices(const ModelTable& model, const PlanRequest& request);
 
-/** What was chosen, for the line that says why; empty where nothing is unusual. */
+/** A text of what was chosen, for the line that says why; empty where nothing is unusual. */
 std::string rank_choices_text(const StepShape& shape);
 
 }  // namespace ferry

@@ -1,5 +1,5 @@
 #pragma once
-// What the other ranks do instead of training: their sessions follow the leader's until it says how
+// The other ranks do this instead of training: their sessions follow the leader's until it says how
 // the run has ended. Each function gives the exit code of this process, which is the leader's, and
 // throws Error where the leader is lost.
 

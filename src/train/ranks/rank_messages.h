@@ -1,6 +1,7 @@
 #pragma once
-// What the rank that leads tells all others between sessions: the next session (rank_setup.h), or
-// the run's end. JSON, between processes of the same Ferry. Private to this folder.
+// The messages of the rank that leads to all others between sessions: the next session
+// (rank_setup.h), or the run's end. JSON, between processes of the same Ferry. Private to this
+// folder.
 
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>

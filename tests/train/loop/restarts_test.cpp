@@ -117,7 +117,7 @@ TEST_F(Restarts, EndWhereTheRunIsKilledForGood) {
   EXPECT_FALSE(record_of("for_good").contains("restarts"));
 }
 
-/** What would come again is not tried again. */
+/** A fault that would come again is not tried again. */
 TEST_F(Restarts, AreForDeathsAlone) {
   std::ofstream(root_ / "mixed.tsv") << "text\tlabel\na\t0\nb\n";
   std::vector<std::string> words = new_run("wrong", {"--gpus=2", "--max-restarts=3"});

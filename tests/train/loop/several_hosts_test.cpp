@@ -195,7 +195,7 @@ TEST_F(SeveralHosts, StartAnewTogether) {
   expect_same_run("one", "anew");
 }
 
-/** What fails on the first host before the run has begun is said on the others. */
+/** A failure on the first host before the run has begun is said on the others. */
 TEST_F(SeveralHosts, HearWhyTheFirstOneFails) {
   std::ofstream(root_ / "mixed.tsv") << "text\tlabel\na\t0\nb\n";
   std::vector<std::string> words = new_run("failed");
