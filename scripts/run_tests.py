@@ -70,7 +70,7 @@ CONCURRENT = {
              '-*ReadsWhat*', '*SharesStripes*', '*CutShort*'],  # the same threads
     'store': ['StoreTest.*'],
     'runs': ['*'],
-    'comm': ['ThreadComm.*', '*ThreadComms.*'],
+    'comm': ['ThreadComm.*', '*ThreadComms.*', 'PulseTest.*'],
     'data': ['TokenizeDataset.*'],
     'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten', 'SteeredRun.*', 'WatchedRun.*'],
 }

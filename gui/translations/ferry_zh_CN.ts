@@ -6488,8 +6488,8 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>多块 GPU 把一步的梯度相加的顺序：按微批次的顺序，结果与单块 GPU 逐位相同（ordered）；或者每块 GPU 先加自己的，传输更少（fast）。ordered 会慢 3 % 时，auto 取 fast。</translation>
     </message>
     <message>
-        <source>ZeRO level</source>
-        <translation>ZeRO 级别</translation>
+        <source>Sharding level (ZeRO)</source>
+        <translation>分片级别（ZeRO）</translation>
     </message>
 </context>
 <context>

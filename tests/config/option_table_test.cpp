@@ -463,7 +463,7 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "dataset_format dataset_encoding dataset_header dataset_delimiter dataset_quoting "
       "text_column text_pair_column label_column label_names dataset_shares long_prompts "
       "max_train_samples max_length doc_stride packing train_batch_size "
-      "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master "
+      "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master reduction "
       "freeze dtype seed data_seed deterministic device intra_op_threads");
   const std::vector<std::string> training = words_of(
       "num_train_epochs max_steps max_time learning_rate lr_scheduler_type min_lr_rate "

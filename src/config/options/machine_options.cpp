@@ -137,7 +137,7 @@ std::vector<Option> machine_options() {
                "the states and takes micro-batches in turn. Never changes the result. With "
                "device = cpu, processes on the CPU."},
       {.key = "zero_level",
-       .label = "ZeRO level",
+       .label = "Sharding level (ZeRO)",
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
