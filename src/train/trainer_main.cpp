@@ -89,15 +89,14 @@ void open_run(OpenRun& run,
 }
 
 /** A run that was started anew says so in all that is kept of it. Who kills it finds its watcher.
- */
-void tell_restart(OpenRun& run) {
-  run.directory->set("watcher", is_supervised() ? nlohmann::ordered_json(::getppid()) : nullptr);
+ * run.json gets both together with the phase, for from then on this process marks its failures. */
+void tell_restart(const OpenRun& run, nlohmann::ordered_json& about) {
+  about["watcher"] = is_supervised() ? nlohmann::ordered_json(::getppid()) : nullptr;
   const auto& restart = restart_of_this_process();
   if (!restart) return;
   log_only(fmt::format("ferry: the run starts anew, restart {}", *restart));
-  nlohmann::ordered_json restarts = run.directory->get("restarts");
-  restarts.push_back(*restart);
-  run.directory->set("restarts", std::move(restarts));
+  about["restarts"] = run.directory->get("restarts");
+  about["restarts"].push_back(*restart);
   tell_event("restart", {{"restart", *restart}});
 }
 
@@ -461,7 +460,6 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   run.path = directory;
   open_run(run, taken ? taken->release() : make_output_directory(job, directory), command.notes,
            words);
-  tell_restart(run);
   watch_for_hangs(run.path);
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it
@@ -495,6 +493,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     about["parent"] = job.model.directory.has_weights()
                           ? runs::parent_of(job.model.directory.path())
                           : nlohmann::ordered_json();
+  tell_restart(run, about);
   run.directory->set_phase(runs::Phase::preparing, about);
   tell_event("start", {{"run", run.path.string()},
                        {"model", about["model"]},
