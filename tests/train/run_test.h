@@ -111,6 +111,16 @@ class RunTest : public ::testing::Test {
       last = std::max(last, nlohmann::json::parse(line).value("step", 0));
     return last;
   }
+  /** The processes that another one has started, such as the other ranks of a run. */
+  static std::vector<pid_t> children_of(pid_t parent) {
+    const std::string pid = std::to_string(parent);
+    std::istringstream text(text_of("/proc/" + pid + "/task/" + pid + "/children"));
+    std::vector<pid_t> children;
+    for (pid_t child = 0; text >> child;)
+      children.push_back(child);
+    return children;
+  }
+  static bool is_there(pid_t pid) { return ::kill(pid, 0) == 0; }
   /** Killed after `delay`, unless it has ended. */
   static Outcome ferry_killed_after(const std::vector<std::string>& arguments,
                                     std::chrono::milliseconds delay) {

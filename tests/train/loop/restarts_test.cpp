@@ -25,14 +25,6 @@ class Restarts : public RunTest {
   }
   /** The process that trains, and writes the run. */
   static pid_t leader_of(const std::string& run) { return record_of(run).value("pid", -1); }
-  static std::vector<pid_t> children_of(pid_t parent) {
-    const std::string pid = std::to_string(parent);
-    std::istringstream text(text_of("/proc/" + pid + "/task/" + pid + "/children"));
-    std::vector<pid_t> children;
-    for (pid_t child = 0; text >> child;)
-      children.push_back(child);
-    return children;
-  }
   static void kill_rank(const std::string& run, size_t rank) {
     const pid_t leader = leader_of(run);
     const std::vector<pid_t> others = children_of(leader);
@@ -40,7 +32,6 @@ class Restarts : public RunTest {
     ASSERT_TRUE(rank == 0 || rank <= others.size()) << rank << " of " << others.size();
     ::kill(rank == 0 ? leader : others[rank - 1], SIGKILL);
   }
-  static bool is_there(pid_t pid) { return ::kill(pid, 0) == 0; }
 };
 
 TEST_F(Restarts, HaveTheBitsOfARunThatNobodyKilled) {

@@ -18,16 +18,6 @@ class SharedSteps : public RunTest {
   static std::vector<std::string> shared_run(const std::string& run, int n) {
     return new_run(run, {"--gpus=" + std::to_string(n)});
   }
-  /** The processes that a run has started. */
-  static std::vector<pid_t> followers_of(pid_t leader) {
-    const std::string pid = std::to_string(leader);
-    std::istringstream text(text_of("/proc/" + pid + "/task/" + pid + "/children"));
-    std::vector<pid_t> children;
-    for (pid_t child = 0; text >> child;)
-      children.push_back(child);
-    return children;
-  }
-  static bool is_there(pid_t pid) { return ::kill(pid, 0) == 0; }
 };
 
 TEST_F(SharedSteps, HaveTheBitsOfOneProcess) {
@@ -74,7 +64,7 @@ TEST_F(SharedSteps, GoOnWithOtherNumbersAfterKills) {
   for (const auto& [n, step] : kills) {
     const pid_t leader = start(go_on("killed", {"--gpus=" + std::to_string(n)}));
     wait_for_line("killed", step);
-    const std::vector<pid_t> followers = followers_of(leader);
+    const std::vector<pid_t> followers = children_of(leader);
     EXPECT_EQ(std::ssize(followers), n - 1);
     ::kill(leader, SIGKILL);
     EXPECT_TRUE(wait_for(leader).was_killed());
@@ -87,7 +77,7 @@ TEST_F(SharedSteps, GoOnWithOtherNumbersAfterKills) {
 TEST_F(SharedSteps, NameAProcessThatDies) {
   const pid_t leader = start(shared_run("lost", 3));
   wait_for_line("lost", 10);
-  const std::vector<pid_t> followers = followers_of(leader);
+  const std::vector<pid_t> followers = children_of(leader);
   ASSERT_EQ(followers.size(), 2u);
   ::kill(followers.front(), SIGKILL);
   const Outcome outcome = await_end(leader);
@@ -104,7 +94,7 @@ TEST_F(SharedSteps, NameAProcessThatStandsStill) {
   // All of them at once, as Ctrl-Z does it: they go on as if nothing had been.
   pid_t leader = start_ferry(root_, shared_run("still", 3), "", patient);
   wait_for_line("still", 5);
-  std::vector<pid_t> all = followers_of(leader);
+  std::vector<pid_t> all = children_of(leader);
   ASSERT_EQ(all.size(), 2u);
   all.push_back(leader);
   for (pid_t process : all)
@@ -121,7 +111,7 @@ TEST_F(SharedSteps, NameAProcessThatStandsStill) {
 
   leader = start_ferry(root_, go_on("still", {"--gpus=2"}), "", patient);
   wait_for_line("still", 40);
-  const std::vector<pid_t> followers = followers_of(leader);
+  const std::vector<pid_t> followers = children_of(leader);
   ASSERT_EQ(followers.size(), 1u);
   ::kill(leader, SIGSTOP);
   wait_until([&] { return text_of(root_ / "err").find("rank 0 has not") != std::string::npos; });
@@ -144,7 +134,7 @@ TEST_F(SharedSteps, AreKilledAtAnyMoment) {
       const int world = 2 + below(3);
       const pid_t leader = start(go_on(name, {"--gpus=" + std::to_string(world)}));
       std::this_thread::sleep_for(std::chrono::milliseconds(200 + below(4000)));
-      std::vector<pid_t> all = followers_of(leader);
+      std::vector<pid_t> all = children_of(leader);
       all.push_back(leader);
       const pid_t victim = all[static_cast<size_t>(below(static_cast<int>(all.size())))];
       const bool was_there = !has_ended_within(leader, 0ms);
