@@ -320,6 +320,8 @@ std::string timing_settings_of(const config::Config& config) {
       add(key, fmt::format("{}", *n));
   if (const std::string& device = config.text("device"); device != "auto") add("device", device);
   if (const auto n = config.maybe_integer("slots")) add("slots", fmt::format("{}", *n));
+  if (const std::string& reduction = config.text("reduction"); reduction == "fast")
+    add("reduction", reduction);
   add("threads", fmt::format("{}", n_usable_threads()));
   if (const int world = ranks_of(config).world; world > 1) add(kRanks, fmt::format("{}", world));
   return settings;

@@ -42,14 +42,15 @@ Settled settle_level(const ModelTable& model, const PlanRequest& request, Reduct
 }  // namespace
 
 PlanRequest settle_rank_choices(const ModelTable& model, const PlanRequest& request) {
-  if (request.world == 1 || !request.trains) return request;
+  const bool is_settled = request.zero_level && request.reduction;
+  if (request.world == 1 || !request.trains || is_settled) return request;
   Settled settled = settle_level(model, request, request.reduction.value_or(Reduction::ordered));
   if (!request.reduction && request.machine) {
     Settled fast = settle_level(model, request, Reduction::fast);
     if (fast.step_s() * (1 + kOrdered_share) < settled.step_s()) settled = std::move(fast);
   }
-  // Steps that runs have timed are known by it.
-  if (settled.request.reduction == Reduction::fast)
+  // Steps that runs have timed are known by it, as by the user's own wish (run_plan.cpp).
+  if (!request.reduction && settled.request.reduction == Reduction::fast)
     settled.request.timed_with += ", reduction = fast";
   return std::move(settled.request);
 }
