@@ -1,5 +1,7 @@
 #include "src/train/generate/choose_token.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
