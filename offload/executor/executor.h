@@ -169,6 +169,8 @@ class Executor {
   bool wait_while(EventId event, const StepList& list, const std::function<bool()>& goes_on);
   /** Names the oldest unfinished action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);
+  /** The oldest unfinished action of the list needs other ranks. */
+  bool awaits_ranks(const StepList& list);
   static std::chrono::milliseconds watchdog_of_environment();
   ReadyList ready(StepList list);
   PassMemory memory_of(const Action& action) const;

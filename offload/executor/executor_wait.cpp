@@ -31,11 +31,15 @@ bool Executor::wait_while(EventId event,
   std::chrono::milliseconds since_look{0}, still{0};
   std::string seen;
   while (!(is_turn ? device_.wait_turn(event, patience) : device_.wait_host(event, patience))) {
-    if (goes_on && !goes_on()) return false;
+    if (goes_on && !goes_on()) {
+      if (!seen.empty()) note_awaited({});
+      return false;
+    }
     since_look += patience;
     if (since_look < look) continue;
     std::string now = unfinished(list);
     if (now != seen) note_movement();
+    note_awaited({.what = now, .is_of_ranks = awaits_ranks(list)});
     still = now == seen ? still + since_look : 0ms;
     since_look = 0ms;
     seen = std::move(now);
@@ -47,11 +51,23 @@ bool Executor::wait_while(EventId event,
         "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
     // Said at once: what unwinds waits for the work that hangs, though for no other.
     log_line(fmt::format("ferry: {}", error.what()));
+    note_awaited({});
     device_.fail(std::make_exception_ptr(error));
     throw error;
   }
+  if (!seen.empty()) note_awaited({});
   note_movement();
   return true;
+}
+
+bool Executor::awaits_ranks(const StepList& list) {
+  if (!shape_.has_peers()) return false;
+  // An action waits for none but those before it in the list: the oldest unfinished one runs.
+  const std::vector<EventId> ended = events_of(list);
+  const auto oldest = std::ranges::find_if(ended, [&](EventId e) { return !device_.happened(e); });
+  if (oldest == ended.end()) return false;
+  const Verb verb = list[static_cast<size_t>(oldest - ended.begin())].verb;
+  return is_between_ranks(verb) || verb == Verb::decide;
 }
 
 std::string Executor::unfinished(const StepList& list) {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "src/base/error.h"
 
@@ -14,6 +16,8 @@ namespace ferry {
 namespace {
 
 std::atomic<uint64_t> n_noted = 0;
+std::mutex awaited_lock;
+Awaited noted_awaited;
 
 }  // namespace
 
@@ -23,6 +27,16 @@ void note_movement() {
 
 uint64_t n_movements() {
   return n_noted.load(std::memory_order_relaxed);
+}
+
+void note_awaited(Awaited awaited) {
+  std::lock_guard lock(awaited_lock);
+  noted_awaited = std::move(awaited);
+}
+
+Awaited awaited() {
+  std::lock_guard lock(awaited_lock);
+  return noted_awaited;
 }
 
 std::chrono::milliseconds hang_patience() {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace ferry {
 
@@ -12,6 +13,16 @@ namespace ferry {
 void note_movement();
 /** How many were noted so far. */
 uint64_t n_movements();
+
+/** The work that a step waits for. */
+struct Awaited {
+  std::string what;          ///< empty: no step waits for long
+  bool is_of_ranks = false;  ///< the oldest piece of it needs other ranks
+  bool operator==(const Awaited&) const = default;
+};
+/** Called by a step whose wait is long, and with nothing when that ends. From any thread. */
+void note_awaited(Awaited awaited);
+Awaited awaited();
 
 /** How long nothing may move before it counts as hung: FERRY_WATCHDOG_S, else ten minutes. Throws
  * Error(usage) where that is no number of seconds. */

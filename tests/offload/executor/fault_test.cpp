@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/process/movement.h"
 #include "tests/offload/executor/toy_run.h"
 #include "tests/offload/step/list_check.h"
 
@@ -359,6 +360,50 @@ TEST(Watchdog, TakesItsTimeFromTheEnvironment) {
   std::string message = failure_of(run, 1);
   over.count_down();
   EXPECT_THAT(message, HasSubstr("nothing has moved for 0.25 s"));
+}
+
+/** The other rank sends nothing before `over`. */
+class LateRank final : public RankLink {
+ public:
+  explicit LateRank(std::latch& over) : over_(over) {}
+  void exchange(std::span<const std::span<const std::byte>>,
+                std::span<const std::span<std::byte>>,
+                void* /*stream*/) override {
+    over_.wait();
+  }
+  std::vector<std::vector<double>> gather(std::span<const double> values) override {
+    return {2, {values.begin(), values.end()}};
+  }
+
+ private:
+  std::latch& over_;
+};
+
+TEST(Watchdog, TellsWhetherAStepWaitsForOtherRanks) {
+  for (bool is_other_late : {true, false}) {
+    SCOPED_TRACE(is_other_late);
+    std::latch here(1), there(1);
+    LateRank other(there);
+    ToyRun run({.shape = make_shape({.ranks = {.rank = 0, .world = 2}}),
+                .device = {.mode = SimulatedMode::threads},
+                .link = &other});
+    run.executor().set_watchdog(std::chrono::seconds(4));  // it looks every half second
+    run.work().before = [&](const Action& a) {
+      if (a.verb == Verb::forward && a.block == 1) here.wait();
+    };
+    (is_other_late ? here : there).count_down();
+    std::thread step([&] { EXPECT_EQ(failure_of(run, 4), ""); });
+    Awaited seen;
+    for (int i = 0; i < 3000 && seen.what.empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      seen = awaited();
+    }
+    (is_other_late ? there : here).count_down();
+    step.join();
+    EXPECT_EQ(seen.is_of_ranks, is_other_late) << seen.what;
+    EXPECT_THAT(seen.what, HasSubstr(is_other_late ? " gather_weights(" : " forward(")) << seen.what;
+    EXPECT_EQ(awaited().what, "");
+  }
 }
 
 }  // namespace
