@@ -214,7 +214,7 @@ void Executor::end_pass(const ReadyList::Item& item) {
 
 /** Copies the rank's own bytes; bytes of other ranks go through the link. */
 void Executor::exchange(const Action& action) {
-  const auto [self, world] = shape_.ranks;
+  const int self = shape_.ranks.rank, world = shape_.ranks.world;
   std::vector<std::span<const std::byte>> sends(static_cast<size_t>(world));
   std::vector<std::span<std::byte>> receives(sends.size());
   std::vector<const Bytes*> own;
@@ -305,8 +305,8 @@ double Executor::take_sums_of_ranks(const Action& action) {
       next[r] += n_chunks;
     }
   double loss = 0;
-  for (int micro = 0; micro < n_micro_; ++micro) {
-    const auto r = static_cast<size_t>(micro % shape_.ranks.world);
+  for (int rank : Rounds(shape_.ranks, n_micro_).ranks_of_micro()) {
+    const auto r = static_cast<size_t>(rank);
     for (int part = 0; part < shape_.n_losses(); ++part)
       loss += all[r][next[r]++];
   }

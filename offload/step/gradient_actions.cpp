@@ -10,11 +10,14 @@ GradientActions::GradientActions(const StepShape& shape,
                                  const Layout& layout,
                                  ListDraft& draft,
                                  std::span<const BlockPass> passes,
+                                 const Rounds& rounds,
                                  UpdateOrder order,
                                  bool each_decides)
     : shape_(shape),
       layout_(layout),
       draft_(draft),
+      passes_(passes),
+      rounds_(rounds),
       order_(order),
       each_decides_(each_decides || order == UpdateOrder::as_grads_arrive),
       is_vertical_(shape.order == AccumulationOrder::vertical),
@@ -99,25 +102,26 @@ void GradientActions::send_grads(int b, int micro, RegionId slot) {
   draft_.add(std::move(sum));
 }
 
-void GradientActions::exchange(int b, RegionId at, const Round& round) {
+void GradientActions::exchange(int b, RegionId at, int round) {
   if (!block(b).has_grads) return;
-  if (!shape_.exchanges_sums()) return receive_parts(b, at, round);
-  if (!round.is_last) return;
-  // All ranks have a sum where there was a round before this.
-  const int n_present = round.micro > 0 ? shape_.ranks.world : round.n_present;
-  receive_parts(b, at, {.n_present = n_present, .is_last = true});
+  const bool is_last = round + 1 == rounds_.n();
+  if (!shape_.exchanges_sums())
+    receive_parts(b, at, {round, rounds_.present(round), round == 0, is_last});
+  else if (is_last)
+    receive_parts(b, at, {0, rounds_.present_by(round), true, true});
 }
-void GradientActions::take_parts(int b, int t, const Round& round) {
+void GradientActions::take_parts(int b, int t) {
   if (!block(b).has_grads) return;
+  const BlockPass& pass = passes_[static_cast<size_t>(t)];
   grad_slot_ = grad_slot(b, t);
-  const bool has_sum = shape_.exchanges_sums() && round.micro > 0;
-  exchange(b, has_sum ? grads_.region(grad_slot_) : -1, round);
+  const bool has_sum = shape_.exchanges_sums() && pass.micro > 0;
+  exchange(b, has_sum ? grads_.region(grad_slot_) : -1, pass.round);
 }
 
 /** One action for the block's own gradients, and one for each tensor that it borrows. */
-void GradientActions::receive_parts(int b, RegionId slot, const Round& round) {
+void GradientActions::receive_parts(int b, RegionId slot, const Parts& parts_of) {
   const auto width = static_cast<int64_t>(size_of(shape_.exchanged_type()));
-  const auto [self, world] = shape_.ranks;
+  const int self = shape_.ranks.rank, world = shape_.ranks.world;
   // A rank may have a part of no block.
   const RegionId parts =
       layout_.grad_parts.empty() ? -1 : layout_.grad_parts[static_cast<size_t>(grad_slot_)];
@@ -128,7 +132,7 @@ void GradientActions::receive_parts(int b, RegionId slot, const Round& round) {
     Action action{.verb = Verb::exchange_grads,
                   .queue = QueueId::collective,
                   .block = b,
-                  .micro = round.micro};
+                  .micro = parts_of.round};
     const auto add = [](std::vector<Bytes>& to, Bytes bytes) {
       if (bytes.n_bytes > 0) to.push_back(bytes);
     };
@@ -143,17 +147,18 @@ void GradientActions::receive_parts(int b, RegionId slot, const Round& round) {
     for (int rank = 0; rank < world; ++rank) {
       if (const ElementRange range = in_slot(rank); slot >= 0)
         add(action.reads, {slot, range.begin * width, range.n * width, Role::moved, -1, rank});
-      if (rank < round.n_present)
-        add(action.writes, {parts, (rank * n_part + in_part) * width, in_slot(self).n * width,
-                            Role::moved, -1, rank});
     }
+    for (size_t n = 0; n < parts_of.from.size(); ++n)
+      add(action.writes, {parts, (static_cast<int64_t>(n) * n_part + in_part) * width,
+                          in_slot(self).n * width, Role::moved, -1, parts_of.from[n]});
     if (i + 1 == n_borrowed && slot >= 0) draft_.release(action, slot);
     draft_.add(std::move(action));
   }
-  if (n_part > 0) add_parts(b, round);
+  if (n_part > 0) add_parts(b, parts_of);
 }
 
-void GradientActions::add_parts(int b, const Round& round) {
+void GradientActions::add_parts(int b, const Parts& parts) {
+  const auto n_present = static_cast<int64_t>(parts.from.size());
   const auto slot = static_cast<size_t>(grad_slot_);
   const int64_t part_bytes = shape_.n_part_grad_elements(b, shape_.ranks.rank) *
                              static_cast<int64_t>(size_of(shape_.exchanged_type()));
@@ -165,23 +170,23 @@ void GradientActions::add_parts(int b, const Round& round) {
   if (sums_on_host) {
     from = layout_.grad_staging[slot];
     draft_.add_move(
-        {.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = round.micro},
-        {layout_.grad_parts[slot], 0, round.n_present * part_bytes},
-        {from, 0, round.n_present * part_bytes}, layout_.grad_parts[slot]);
+        {.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = parts.round},
+        {layout_.grad_parts[slot], 0, n_present * part_bytes}, {from, 0, n_present * part_bytes},
+        layout_.grad_parts[slot]);
   }
-  if (leaves && round.micro == 0) ++n_sums_;
+  if (leaves && parts.are_first) ++n_sums_;
   const RegionId to = leaves ? layout_.grad_sums[n_sums_ % layout_.grad_sums.size()] : home;
   Action sum{.verb = Verb::accumulate,
              .queue = sums_on_host ? QueueId::host : QueueId::compute,
              .block = b,
-             .micro = round.micro};
-  for (int rank = 0; rank < round.n_present; ++rank)
-    put(sum.reads, from, rank * part_bytes, part_bytes, Role::grads);
-  if (round.micro > 0) put(sum.reads, to, 0, sum_bytes, Role::sum);
+             .micro = parts.round};
+  for (int64_t n = 0; n < n_present; ++n)
+    put(sum.reads, from, n * part_bytes, part_bytes, Role::grads);
+  if (!parts.are_first) put(sum.reads, to, 0, sum_bytes, Role::sum);
   put(sum.writes, to, 0, sum_bytes, Role::sum);
   draft_.release(sum, from);
   draft_.add(std::move(sum));
-  if (!leaves || !round.is_last) return;
+  if (!leaves || !parts.are_last) return;
   if (norm_on_device(b) && shape_.updates_part(b))
     square_sum(b, QueueId::compute, to, layout_.step_sums);
   draft_.add_move({.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b}, {to, 0, sum_bytes},

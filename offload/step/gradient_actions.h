@@ -26,6 +26,7 @@ class GradientActions {
                   const Layout& layout,
                   ListDraft& draft,
                   std::span<const BlockPass> passes,
+                  const Rounds& rounds,
                   UpdateOrder order,
                   bool each_decides);
 
@@ -37,17 +38,11 @@ class GradientActions {
   void after_backward(int b, int micro, bool is_last, RegionId at);
   /** Makes a block's weights ready to be updated in a slot of the device, which it returns. */
   using WeightSlot = std::function<RegionId(int block)>;
-  /** A micro-batch of each rank, of the ranks that have one. */
-  struct Round {
-    int micro = 0;  ///< of each rank
-    int n_present = 0;
-    bool is_last = false;
-  };
-  /** The same where there are several ranks: each gets its part of all ranks' gradients, and adds
-   * them in the order of ranks. */
-  void exchange(int b, RegionId at, const Round& round);
-  /** Follows the passes of the others where this rank has no micro-batch in the round. */
-  void take_parts(int b, int t, const Round& round);
+  /** The same where there are several ranks: each gets its part of the gradients of the ranks with
+   * a micro-batch in the round, and adds them in the order of ranks. */
+  void exchange(int b, RegionId at, int round);
+  /** Pass `t` is run by other ranks alone: this one has no micro-batch in the round. */
+  void take_parts(int b, int t);
   /** Follows the last backward. */
   void finish(int n_micro, const WeightSlot& weight_slot);
   void send_step_sums();
@@ -72,8 +67,14 @@ class GradientActions {
   bool sums_own() const { return !shape_.has_peers() || shape_.exchanges_sums(); }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
-  void receive_parts(int b, RegionId slot, const Round& round);
-  void add_parts(int b, const Round& round);
+  /** Gradients or sums that some ranks send each other at once. */
+  struct Parts {
+    int round = 0;
+    std::vector<int> from;  ///< ranks
+    bool are_first = false, are_last = false;
+  };
+  void receive_parts(int b, RegionId slot, const Parts& parts);
+  void add_parts(int b, const Parts& parts);
   /** To the host, where the device is another. */
   void move_sum(int b, Action& send) const;
   void write_to_drive(int b, RegionId slot);
@@ -116,6 +117,8 @@ class GradientActions {
   const StepShape& shape_;
   const Layout& layout_;
   ListDraft& draft_;
+  std::span<const BlockPass> passes_;
+  const Rounds& rounds_;
   UpdateOrder order_;
   bool each_decides_;
   bool is_vertical_;

@@ -21,15 +21,16 @@ class ListMaker {
   ListMaker(const StepShape& shape, const Layout& layout, int n_micro, bool trains)
       : shape_(shape),
         layout_(layout),
-        n_micro_(n_micro),
         trains_(trains),
         is_vertical_(shape.order == AccumulationOrder::vertical),
         compute_bytes_(static_cast<int64_t>(size_of(shape.compute))),
-        passes_(passes_of(shape, n_rounds(n_micro, shape.ranks.world), trains)),
+        rounds_(trains ? shape.ranks : Ranks{.world = shape.ranks.world}, n_micro),
+        n_own_micro_(rounds_.n_of(shape.ranks.rank)),
+        passes_(passes_of(shape, rounds_, shape.ranks.rank, trains)),
         draft_(layout),
         weights_(layout.weight_slots, passes_of_blocks()),
         saved_(layout.saved_slots),
-        values_(shape, layout, passes_, n_rounds(n_micro, shape.ranks.world)),
+        values_(shape, layout, passes_, n_own_micro_),
         fetched_before_(shape.blocks.size(), false),
         gathered_(layout.regions.size(), -1) {
     for (int b = 0; b < shape.n_blocks(); ++b)
@@ -37,11 +38,11 @@ class ListMaker {
   }
 
   StepList training(UpdateOrder order, bool each_decides) {
-    GradientActions gradients(shape_, layout_, draft_, passes_, order, each_decides);
+    GradientActions gradients(shape_, layout_, draft_, passes_, rounds_, order, each_decides);
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
       pass().backward ? backward(gradients) : forward();
-    gradients.finish(n_own_micro(), [this](int b) { return update_slot(b); });
+    gradients.finish(n_own_micro_, [this](int b) { return update_slot(b); });
     return draft_.take();
   }
 
@@ -50,7 +51,7 @@ class ListMaker {
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
       forward();
-    GradientActions(shape_, layout_, draft_, passes_, {}, false).send_step_sums();
+    GradientActions(shape_, layout_, draft_, passes_, rounds_, {}, false).send_step_sums();
     return draft_.take();
   }
 
@@ -102,10 +103,6 @@ class ListMaker {
   }
 
   bool is_in_slot(int b) const { return block(b).streams || block(b).own_slot >= 0; }
-  /** Micro-batches of the step that this rank has. */
-  int n_own_micro() const { return n_rounds(n_micro_ - shape_.ranks.rank, shape_.ranks.world); }
-  /** True where this rank has a micro-batch in the round; the last round may be short. */
-  bool has_micro(int round) const { return micro_of_step(shape_.ranks, round) < n_micro_; }
 
   /** The slot with the block's weights, which are fetched where they are not there. */
   RegionId weight_slot(int b) {
@@ -121,7 +118,7 @@ class ListMaker {
       return weights_.region(slot);
     }
     const RegionId at = take_weight_slot(b, pass_number());
-    const int micro = is_vertical_ ? -1 : pass().micro;
+    const int micro = is_vertical_ ? -1 : pass().round;
     if (!block(b).reads_weights) {
       fetch_weights(b, at, micro);
       gather_weights(b, at, micro);
@@ -259,7 +256,7 @@ class ListMaker {
    * slot. */
   void gather_weights(int b, RegionId at, int micro) {
     if (!shape_.has_peers()) return;
-    const auto [self, world] = shape_.ranks;
+    const int self = shape_.ranks.rank, world = shape_.ranks.world;
     for (const SlotPart& part : parts_in_slot(b)) {
       Action gather{
           .verb = Verb::gather_weights, .queue = QueueId::collective, .block = b, .micro = micro};
@@ -372,7 +369,7 @@ class ListMaker {
   // ---- Passes
 
   void fetch_batches() {
-    for (int m = 0; m < n_own_micro(); ++m)
+    for (int m = 0; m < n_own_micro_; ++m)
       draft_.add_move({.verb = Verb::fetch_batch, .queue = QueueId::h2d, .micro = m},
                       {layout_.batches_on_host[static_cast<size_t>(m)], 0, shape_.batch_bytes},
                       {layout_.batches[static_cast<size_t>(m)], 0, shape_.batch_bytes});
@@ -408,10 +405,10 @@ class ListMaker {
   }
 
   void forward() {
-    values_.begin_pass(t_);
     Action run = pass_action(Verb::forward);
+    if (pass().runs) values_.begin_pass(t_);
     bring_weights(run);
-    if (!has_micro(run.micro)) return;
+    if (!pass().runs) return;
     const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
     const RegionId slot = saves_on_host ? take_saved_slot() : -1;
     read_values(run);
@@ -440,7 +437,8 @@ class ListMaker {
         // The tensors that the head's forward pass saved are still there when its backward pass
         // follows at once.
         const BlockPass& before = passes_[t_ - 1];
-        if (before.backward || before.block != run.block || before.micro != run.micro)
+        if (before.backward || before.block != run.block || before.micro != run.micro ||
+            !before.runs)
           recompute(run, at);
         draft_.release(run, layout_.saved_recomputed);
         return;
@@ -490,14 +488,11 @@ class ListMaker {
   }
 
   void backward(GradientActions& gradients) {
-    values_.begin_pass(t_);
     Action run = pass_action(Verb::backward);
-    const int b = run.block, micro = run.micro;
-    const int world = shape_.ranks.world;
-    const bool is_last = micro == n_rounds(n_micro_, world) - 1;
+    if (pass().runs) values_.begin_pass(t_);
+    const int b = run.block;
     bring_weights(run);
-    if (!has_micro(micro))
-      return gradients.take_parts(b, pass_number(), {micro, n_micro_ - micro * world, is_last});
+    if (!pass().runs) return gradients.take_parts(b, pass_number());
     read_values(run);
     write_values(run);
     make_saved_ready(run);
@@ -505,18 +500,19 @@ class ListMaker {
     const RegionId grads = gradients.choose_place(run, pass_number());
     draft_.add(std::move(run));
     if (shape_.has_peers())
-      gradients.exchange(b, grads, {micro, std::min(world, n_micro_ - micro * world), is_last});
+      gradients.exchange(b, grads, pass().round);
     else
-      gradients.after_backward(b, micro, is_last, grads);
+      gradients.after_backward(b, run.micro, pass().round + 1 == rounds_.n(), grads);
   }
 
   const StepShape& shape_;
   const Layout& layout_;
-  int n_micro_;  ///< of all ranks
   bool trains_;
   bool is_vertical_;
   int64_t compute_bytes_;
   bool fetches_own_slots_ = true;
+  Rounds rounds_;
+  int n_own_micro_;  ///< of this rank
   std::vector<BlockPass> passes_;
   size_t t_ = 0;  ///< the pass that is being listed
   ListDraft draft_;
@@ -536,7 +532,7 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order,
                             bool each_decides) {
-  FERRY_CHECK(n_micro >= 1 && n_rounds(n_micro, shape.ranks.world) <= shape.n_micro_max,
+  FERRY_CHECK(n_micro >= 1 && Rounds(shape.ranks, n_micro).n() <= shape.n_micro_max,
               "{} micro-batches, planned {}", n_micro, shape.n_micro_max);
   return ListMaker(shape, layout, n_micro, true).training(order, each_decides);
 }

@@ -22,8 +22,19 @@ std::vector<UsedPort> ports_written(const StepShape& shape, const BlockPass& pas
   return ports_of(shape, pass, [](PortUse use) { return writes(use); });
 }
 
-std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains) {
+std::vector<BlockPass> passes_of(const StepShape& shape,
+                                 const Rounds& rounds,
+                                 int rank,
+                                 bool trains) {
   std::vector<BlockPass> passes;
+  std::vector<int> n_before(static_cast<size_t>(rounds.n()) + 1, 0);  // by round
+  for (int round = 0; round < rounds.n(); ++round)
+    n_before[static_cast<size_t>(round) + 1] =
+        n_before[static_cast<size_t>(round)] + rounds.has(rank, round);
+  const auto add = [&](bool backward, int b, int round) {
+    passes.push_back(
+        {backward, b, n_before[static_cast<size_t>(round)], round, rounds.has(rank, round)});
+  };
   const std::vector<int> backward_order = shape.backward_order();
   auto each_block = [&](bool backward, auto&& each) {
     if (backward)
@@ -35,18 +46,18 @@ std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool train
   };
   if (shape.order == AccumulationOrder::vertical) {
     each_block(false, [&](int b) {
-      for (int m = 0; m < n_micro; ++m)
-        passes.push_back({false, b, m});
+      for (int round = 0; round < rounds.n(); ++round)
+        add(false, b, round);
     });
     if (trains)
       each_block(true, [&](int b) {
-        for (int m = 0; m < n_micro; ++m)
-          passes.push_back({true, b, m});
+        for (int round = 0; round < rounds.n(); ++round)
+          add(true, b, round);
       });
   } else {
-    for (int m = 0; m < n_micro; ++m) {
-      each_block(false, [&](int b) { passes.push_back({false, b, m}); });
-      if (trains) each_block(true, [&](int b) { passes.push_back({true, b, m}); });
+    for (int round = 0; round < rounds.n(); ++round) {
+      each_block(false, [&](int b) { add(false, b, round); });
+      if (trains) each_block(true, [&](int b) { add(true, b, round); });
     }
   }
   return passes;

@@ -12,7 +12,10 @@ namespace ferry {
 struct BlockPass {
   bool backward = false;
   int block = 0;
-  int micro = 0;
+  int micro = 0;  ///< of this rank
+  int round = 0;
+  /** False: this rank has no micro-batch in the round, and moves what the others need. */
+  bool runs = true;
 };
 
 /** A port that a pass uses. */
@@ -24,7 +27,10 @@ struct UsedPort {
 std::vector<UsedPort> ports_read(const StepShape& shape, const BlockPass& pass);
 std::vector<UsedPort> ports_written(const StepShape& shape, const BlockPass& pass);
 
-/** The passes of a step with `n_micro` micro-batches; without `trains` the forward passes alone. */
-std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains);
+/** A rank's passes of a step in all rounds; without `trains` the forward passes alone. */
+std::vector<BlockPass> passes_of(const StepShape& shape,
+                                 const Rounds& rounds,
+                                 int rank,
+                                 bool trains);
 
 }  // namespace ferry

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "simd/kernels.h"
 
@@ -14,6 +15,9 @@ namespace ferry {
 struct Ranks {
   int rank = 0;   ///< this process's
   int world = 1;  ///< how many there are
+  /** By rank: the micro-batches that it gets, relative to the other ranks. A GPU that is twice as
+   * fast as another one has 2 beside 1. Empty: all get as many. */
+  std::vector<int> shares = {};
   bool operator==(const Ranks&) const = default;
 };
 
@@ -49,13 +53,29 @@ inline ElementRange part_of(int64_t n_elements, int rank, int world) {
   return {begin, std::min(n_elements, begin + n_each) - begin};
 }
 
-/** The micro-batch of a step that a rank has in a round: rounds go over the ranks in order. */
-inline int micro_of_step(const Ranks& ranks, int round) {
-  return round * ranks.world + ranks.rank;
-}
-/** Rounds that n micro-batches take. In the last one the last ranks may have none. */
-inline int n_rounds(int n_micro, int world) {
-  return (n_micro + world - 1) / world;
-}
+/** The micro-batches of a step in the rounds in which the ranks run them. Numbers go round by
+ * round, and in a round over the ranks in order. A rank with the largest share has a micro-batch in
+ * each round. Another one has its turns at even distances, each as late as can be, since it takes
+ * longer. In the last round the last ranks may have none. */
+class Rounds {
+ public:
+  Rounds(const Ranks& ranks, int n_micro);
+  int n() const { return static_cast<int>(present_.size()); }
+  /** The ranks with a micro-batch in the round, in order. */
+  const std::vector<int>& present(int round) const { return present_[static_cast<size_t>(round)]; }
+  /** The ranks that have a micro-batch in the round or had any before it, in order. */
+  std::vector<int> present_by(int round) const;
+  bool has(int rank, int round) const;
+  /** Micro-batches of the rank. */
+  int n_of(int rank) const;
+  /** By micro-batch of the step. */
+  std::vector<int> ranks_of_micro() const;
+
+ private:
+  std::vector<std::vector<int>> present_;
+};
+
+/** The number in a step of the micro-batch that is a rank's nth (from 0), however many follow. */
+int micro_of_step(const Ranks& ranks, int nth);
 
 }  // namespace ferry

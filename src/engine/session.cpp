@@ -97,14 +97,16 @@ StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
     n_values += its.size();
   n_micro_ = static_cast<int>(n_values / kItems);
   StepItems items;
-  for (size_t m = 0; m < static_cast<size_t>(n_micro_); ++m) {
-    const std::vector<double>& its = all[m % all.size()];
-    const size_t first = m / all.size() * kItems;
-    FERRY_CHECK(first + kItems <= its.size(), "{} micro-batches, rank {} has {} of them", n_micro_,
-                m % all.size(), its.size() / kItems);
-    items.labels += its[first];
-    items.ends += its[first + 1];
-    items.tokens += its[first + 2];
+  std::vector<size_t> next(all.size());  // by rank: the first value of a micro-batch
+  for (int rank : Rounds(shape_.ranks, n_micro_).ranks_of_micro()) {
+    const auto r = static_cast<size_t>(rank);
+    const size_t first = next[r];
+    next[r] += kItems;
+    FERRY_CHECK(next[r] <= all[r].size(), "{} micro-batches, rank {} has {} of them", n_micro_,
+                rank, all[r].size() / kItems);
+    items.labels += all[r][first];
+    items.ends += all[r][first + 1];
+    items.tokens += all[r][first + 2];
   }
   return items;
 }
@@ -122,8 +124,9 @@ std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_
 
 std::vector<HostBatch> Session::own_batches(std::span<const HostBatch> micro_batches) const {
   std::vector<HostBatch> own;
-  for (size_t m = 0; m < micro_batches.size(); m += static_cast<size_t>(shape_.ranks.world))
-    own.push_back(micro_batches[m]);
+  const auto ranks = Rounds(shape_.ranks, static_cast<int>(micro_batches.size())).ranks_of_micro();
+  for (size_t m = 0; m < micro_batches.size(); ++m)
+    if (ranks[m] == shape_.ranks.rank) own.push_back(micro_batches[m]);
   return own;
 }
 

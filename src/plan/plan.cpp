@@ -53,10 +53,10 @@ StepShape make_step_shape(const ModelTable& model,
   shape.compute = model.compute;
   shape.optim = request.optim;
   shape.split_master = request.split_master;
-  shape.ranks.world = request.world;
+  shape.ranks = {.world = request.world, .shares = request.shares};
   shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_ranks_per_host = request.n_per_host;
-  shape.n_micro_max = n_rounds(static_cast<int>(n_micro), request.world);
+  shape.n_micro_max = Rounds(shape.ranks, static_cast<int>(n_micro)).n();
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 
 #include "src/base/error.h"
@@ -160,6 +161,35 @@ void take_hosts(const config::Config& config, RunRanks& ranks) {
   if (!is_given(config, "master_port")) ranks.place->master_port = 0;  // any that is free
 }
 
+/** Option gpu_shares. A run goes on with other GPUs, and then without the shares it has kept. */
+std::vector<int> asked_shares(const config::Config& config, int world) {
+  constexpr int kShare_max = 1000;
+  const std::vector<std::string> items = config.list("gpu_shares");
+  std::vector<int> shares;
+  for (const std::string& item : items) {
+    const auto share = number_in(item);
+    if (!share || *share == 0 || *share > kShare_max)
+      throw Error(Fault::usage, "config.gpu_shares", fmt::format("'{}' is no share of a GPU", item),
+                  fmt::format("write a whole number from 1 to {} for each GPU: --gpu-shares 2,1",
+                              kShare_max));
+    shares.push_back(*share);
+  }
+  if (shares.empty()) return {};
+  if (std::ssize(shares) != world) {
+    const bool is_kept = config.origin("gpu_shares").source == config::Source::file &&
+                         !config.text("resume_from_checkpoint").empty();
+    if (is_kept) return {};
+    throw Error(Fault::usage, "config.gpu_shares",
+                fmt::format("gpu_shares names {} GPUs, and the run has {}", shares.size(), world),
+                "give as many shares as there are GPUs on all hosts, in their order");
+  }
+  const int common = std::accumulate(shares.begin(), shares.end(), 0, std::gcd<int, int>);
+  for (int& share : shares)
+    share /= common;
+  if (std::ranges::all_of(shares, [](int share) { return share == 1; })) return {};
+  return shares;
+}
+
 }  // namespace
 
 RunRanks ranks_of(const config::Config& config) {
@@ -169,6 +199,7 @@ RunRanks ranks_of(const config::Config& config) {
     take_launcher(config, ranks);
   else
     take_hosts(config, ranks);
+  ranks.shares = asked_shares(config, ranks.world);
   return ranks;
 }
 

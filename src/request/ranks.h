@@ -16,7 +16,9 @@ struct RunRanks {
   int local_world = 1;  ///< ranks of this host, which share its memory and its cores
   int n_hosts = 1, host = 0;
   std::vector<std::string>
-      hosts;              ///< those that host 0, which this is, starts by ssh; itself first
+      hosts;  ///< those that host 0, which this is, starts by ssh; itself first
+  /** By rank, the micro-batches that it gets, relative to the others; empty: all get as many. */
+  std::vector<int> shares;
   std::vector<int> gpus;  ///< by local rank, the index of its GPU; empty: they count from 0
   /** This process's place, as a launcher or the options of several hosts give it. Nothing: it leads
    * the ranks of this host, which are all. */

@@ -1,6 +1,7 @@
 #include "src/request/run_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -323,7 +324,9 @@ std::string timing_settings_of(const config::Config& config) {
   if (const std::string& reduction = config.text("reduction"); reduction == "fast")
     add("reduction", reduction);
   add("threads", fmt::format("{}", n_usable_threads()));
-  if (const int world = ranks_of(config).world; world > 1) add(kRanks, fmt::format("{}", world));
+  const RunRanks ranks = ranks_of(config);
+  if (ranks.world > 1) add(kRanks, fmt::format("{}", ranks.world));
+  if (!ranks.shares.empty()) add("gpu_shares", fmt::format("{}", fmt::join(ranks.shares, ",")));
   return settings;
 }
 
@@ -375,6 +378,7 @@ PlanRequest make_plan_request(const config::Config& config,
   if (trains) {
     const RunRanks ranks = ranks_of(config);
     request.world = ranks.world;
+    request.shares = ranks.shares;
     request.n_per_host = ranks_per_host(ranks, machine);
     note_assumed_exchange(request);
   }

@@ -43,6 +43,23 @@ void expect_bits_of_one(const ToyModel& model) {
 TEST(RanksTrain, AsOneDoesBertFp32) {
   expect_bits_of_one(small_bert(DType::f32, LossKind::cross_entropy));
 }
+TEST(RanksTrain, AsOneDoesInUnlikeShares) {
+  ToyModel bert = small_bert(DType::f32, LossKind::cross_entropy);
+  ToyModel llama = small_decoder(DecoderFamily::llama, DType::bf16);
+  for (ToyModel* model : {&bert, &llama}) {
+    model->n_micro = 5;
+    const ToyResult expected = run_toy(*model, {}, kRankSteps);
+    for (const std::vector<int>& shares : {std::vector{1, 2}, std::vector{3, 1, 2}})
+      for (AccumulationOrder order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+        ToyPlacement placement = with_ranks(static_cast<int>(shares.size()), Place::host);
+        placement.shares = shares;
+        placement.order = order;
+        placement.leads = true;
+        EXPECT_EQ(first_difference(*model, expected, run_toy(*model, placement, kRankSteps)), "")
+            << model->name << ", " << placement.name << ", order " << static_cast<int>(order);
+      }
+  }
+}
 TEST(RanksTrain, AsOneDoesBertFp16WithOverflow) {
   const ToyModel model = small_bert(DType::f16, LossKind::cross_entropy);
   EXPECT_GT(run_toy(model, with_ranks(2, Place::host), kRankSteps).n_skipped, 0);

@@ -233,7 +233,7 @@ ToyResult run_rank(const ToyModel& model,
   ModelTable table = model.table;
   if (placement.device == DeviceKind::cuda)
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
-  StepShape shape = make_step_shape(table, largest, request, n_rounds(model.n_micro, ranks.world));
+  StepShape shape = make_step_shape(table, largest, request, Rounds(ranks, model.n_micro).n());
   shape.ranks = ranks;
   choose(shape, table,
          {placement.place, placement.activations, placement.order, placement.layer_inputs});
@@ -350,7 +350,7 @@ ToyResult run_led(const ToyModel& model, const ToyPlacement& placement, int n_st
     threads.emplace_back([&, rank] {
       RankGroups groups = make_rank_groups(*comms[static_cast<size_t>(rank)]);
       auto link = make_comm_link(*groups.exchanges, *groups.decisions);
-      const Ranks its = {.rank = rank, .world = placement.world};
+      const Ranks its = {.rank = rank, .world = placement.world, .shares = placement.shares};
       std::unique_ptr<RankLink> nccl;
       if (placement.device == DeviceKind::cuda) nccl = make_nccl_link(its, *link, {.device = rank});
       ToyResult of_rank =
@@ -384,7 +384,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   std::vector<std::thread> threads;
   for (int rank = 0; rank < placement.world; ++rank)
     threads.emplace_back([&, rank] {
-      const Ranks its = {.rank = rank, .world = placement.world};
+      const Ranks its = {.rank = rank, .world = placement.world, .shares = placement.shares};
       RankLink* link = ranks.link(rank);
       std::unique_ptr<RankLink> nccl;
       if (placement.device == DeviceKind::cuda) {

@@ -11,6 +11,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/request/ranks.h"
 #include "tests/request/settings.h"
 
 namespace ferry {
@@ -148,6 +149,19 @@ TEST(PlanRequest, SharesAHostsMemoryBetweenItsOwnRanks) {
   EXPECT_EQ(shared(one_host), 32 * kGiB);
   EXPECT_EQ(shared(two_hosts), 32 * kGiB);
   EXPECT_EQ(shared(one_each), 64 * kGiB);
+}
+
+TEST(PlanRequest, TakesSharesThatNameEachGpu) {
+  const auto shares_of = [](const std::string& gpus, const std::string& shares) {
+    return ranks_of(config_of({{"gpus", gpus}, {"gpu_shares", shares}})).shares;
+  };
+  EXPECT_EQ(shares_of("2", "2,1"), (std::vector{2, 1}));
+  EXPECT_EQ(shares_of("0,2,3", "4,2,6"), (std::vector{2, 1, 3}));
+  EXPECT_TRUE(shares_of("2", "").empty());
+  EXPECT_TRUE(shares_of("2", "3,3").empty());  // all have as many
+  EXPECT_TRUE(shares_of("1", "5").empty());
+  for (const char* wrong : {"2", "2,1,1", "2,0", "2,-1", "2,1.5", "2,x", "2,1001", "2,,1"})
+    expect_usage_error([&] { shares_of("2", wrong); }, "gpu_shares");
 }
 
 /** All of it measured, in figures that no machine has. */

@@ -23,10 +23,12 @@ std::vector<std::vector<int>> ValueSlots::reads_of_items() {
   std::vector<std::vector<int>> reads;
   if (layout_.value_slots.empty()) return reads;
   reads.resize(shape_.values.size() * static_cast<size_t>(n_micro_));
-  for (t_ = 0; t_ < passes_.size(); ++t_)
+  for (t_ = 0; t_ < passes_.size(); ++t_) {
+    if (!passes_[t_].runs) continue;
     for (const auto& [port, value] : ports_read(shape_, passes_[t_]))
       if (is_in_slot(value))
         reads[static_cast<size_t>(item_of(value))].push_back(static_cast<int>(t_));
+  }
   return reads;
 }
 
@@ -35,6 +37,7 @@ void ValueSlots::find_those_that_leave() {
   const SlotPool empty = slots_;
   written_.assign(shape_.values.size() * static_cast<size_t>(n_micro_), -1);
   for (size_t t = 0; t < passes_.size(); ++t) {
+    if (!passes_[t].runs) continue;
     begin_pass(t);
     for (const auto& [port, value] : ports_read(shape_, passes_[t]))
       find(value);

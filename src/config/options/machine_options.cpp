@@ -136,6 +136,16 @@ std::vector<Option> machine_options() {
        .help = "GPUs that share each step: how many (2), or which ones (0,2). Each holds a part of "
                "the states and takes micro-batches in turn. Never changes the result. With "
                "device = cpu, processes on the CPU."},
+      {.key = "gpu_shares",
+       .label = "Shares of the GPUs",
+       .type = Type::list,
+       .group = kMemoryGroup,
+       .value = "",
+       .verbs = kTraining,
+       .help = "For GPUs of different speed: a whole number for each of gpus, with commas between "
+               "them, 2,1 where the first one is twice as fast as the second. Each gets this share "
+               "of a step's micro-batches. Empty: all get as many. On GPUs of one model it never "
+               "changes the result."},
       {.key = "zero_level",
        .label = "Sharding level (ZeRO)",
        .type = Type::choice,

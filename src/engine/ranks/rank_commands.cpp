@@ -74,22 +74,22 @@ void RankLeader::send_batch(const HostBatch& batch, int rank) {
 }
 
 void RankLeader::send_batches(std::span<const HostBatch> micro_batches) {
+  const std::vector<int> ranks = rounds_of(micro_batches).ranks_of_micro();
   for (size_t m = 0; m < micro_batches.size(); ++m)
-    if (const int rank = static_cast<int>(m) % world(); rank != kLeader)
-      send_batch(micro_batches[m], rank);
+    if (ranks[m] != kLeader) send_batch(micro_batches[m], ranks[m]);
 }
 
 void RankLeader::step(std::span<const HostBatch> micro_batches) {
-  const auto n = static_cast<int>(micro_batches.size());
+  const Rounds rounds = rounds_of(micro_batches);
   for (int rank = 1; rank < world(); ++rank)
-    tell(rank, {.verb = RankVerb::step, .n = n_rounds(n - rank, world())});
+    tell(rank, {.verb = RankVerb::step, .n = rounds.n_of(rank)});
   send_batches(micro_batches);
 }
 
 void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
-  const auto n = static_cast<int>(micro_batches.size());
+  const Rounds rounds = rounds_of(micro_batches);
   for (int rank = 1; rank < world(); ++rank)
-    tell(rank, {.verb = RankVerb::rehearse, .n = n_rounds(n - rank, world()), .n_bytes = settles});
+    tell(rank, {.verb = RankVerb::rehearse, .n = rounds.n_of(rank), .n_bytes = settles});
   send_batches(micro_batches);
 }
 

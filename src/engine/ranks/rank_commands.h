@@ -72,6 +72,9 @@ class RankLeader {
   void send_batch(const HostBatch& batch, int rank);
   void send_batches(std::span<const HostBatch> micro_batches);
   int world() const { return shape_.ranks.world; }
+  Rounds rounds_of(std::span<const HostBatch> micro_batches) const {
+    return {shape_.ranks, static_cast<int>(micro_batches.size())};
+  }
 
   const StepShape& shape_;
   RankGroups& groups_;

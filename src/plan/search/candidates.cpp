@@ -1,6 +1,7 @@
 #include "src/plan/search/candidates.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "src/base/bytes.h"
 
@@ -78,9 +79,11 @@ std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inp
   if (request.micro_batch_size) {
     sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
   } else {
-    // Each rank has one at least.
-    for (int64_t size = (request.train_batch_size + request.world - 1) / request.world; size > 1;
-         size = (size + 1) / 2)
+    // Each rank has as many as its share at least.
+    const int64_t n_least =
+        std::accumulate(request.shares.begin(), request.shares.end(), int64_t{0});
+    const int64_t n = std::max<int64_t>(n_least, request.world);
+    for (int64_t size = (request.train_batch_size + n - 1) / n; size > 1; size = (size + 1) / 2)
       sizes.push_back(size);
     sizes.push_back(1);
   }

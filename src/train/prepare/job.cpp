@@ -226,11 +226,13 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
   const RunRanks ranks = ranks_to_start(job.config);
   if (ranks.world == 1) return;
   job.team = met ? std::move(met) : std::make_shared<RankTeam>(ranks, job.config);
-  job.notes.push_back(
-      fmt::format("{} {}{} share each step: they take its micro-batches in turn, and each holds a "
-                  "part of the states",
-                  ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
-                  ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : ""));
+  job.notes.push_back(fmt::format(
+      "{} {}{} share each step: they take its micro-batches {}, and each holds a part of "
+      "the states",
+      ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
+      ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : "",
+      ranks.shares.empty() ? "in turn"
+                           : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "))));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void follow_session(const RankSetup& setup,
   request.split_master = choose_split_master(setup.config, table.compute);
   StepShape shape = make_step_shape(table, setup.largest, request, setup.shape.n_micro_max);
   take_choices(setup.shape, shape);
-  shape.ranks = {.rank = its.rank, .world = its.world};
+  shape.ranks.rank = its.rank;
   const Layout layout = make_layout(shape);
   RankGroups groups = make_rank_groups(comm);
   const auto on_host = make_comm_link(*groups.exchanges, *groups.decisions);

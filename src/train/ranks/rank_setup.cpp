@@ -72,6 +72,7 @@ void for_choices(const Each& each, Shapes&... shapes) {
   each("save_buffer_bytes_max", shapes.save_buffer_bytes_max...);
   each("pinned_bytes_max", shapes.pinned_bytes_max...);
   each("world", shapes.ranks.world...);
+  each("shares", shapes.ranks.shares...);
   each("reduction", shapes.reduction...);
 }
 template <class Each, class... Blocks>

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <thread>
 
 #include "tests/offload/executor/thread_link.h"
@@ -50,7 +51,7 @@ Left run_ranks(const ShapeOptions& o, int world, const std::function<void(ToyOpt
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
       ShapeOptions its = o;
-      its.ranks = {.rank = rank, .world = world};
+      its.ranks = {.rank = rank, .world = world, .shares = o.ranks.shares};
       ToyOptions options = options_of(its);
       options.link = ranks.link(rank);
       if (change) change(options);
@@ -123,6 +124,37 @@ TEST_P(RanksTest, HaveTheBitsOfOneInWhateverOrderQueuesRun) {
           options.device.seed = static_cast<uint64_t>(seed) * 10 + rank;
         };
         EXPECT_EQ(run_ranks(o, world, change), expected) << world << " ranks, seed " << seed;
+      }
+}
+
+/** By rank of two, three and four. */
+const std::vector<int> kUnlikeShares[] = {{2, 1}, {1, 3}, {3, 1, 2}, {1, 4, 1, 2}};
+
+TEST_P(RanksTest, HaveTheBitsOfOneHoweverMicroBatchesAreShared) {
+  const auto steps = [](ToyOptions& options) { options.n_micro = {7, 1, 5, 2, 6}; };
+  ShapeOptions o = sizes();
+  o.n_micro_max = 7;
+  ToyOptions options = options_of(o);
+  steps(options);
+  const Left expected = run_one(options);
+  int seed = 0;
+  for (const std::vector<int>& shares : kUnlikeShares)
+    for (Placing placing : kRankPlacings)
+      for (AccumulationOrder order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+        o.ranks.shares = shares;
+        o.placing = placing;
+        o.order = order;
+        o.mixed_activations = ++seed % 2;
+        o.layer_inputs_on_host = seed % 3 == 0;
+        o.gathers_each_pass = placing == Placing::gpu ? seed % 3 : 0;
+        const auto change = [&](ToyOptions& its) {
+          steps(its);
+          its.device.mode = seed % 5 ? SimulatedMode::adversarial : SimulatedMode::threads;
+          its.device.seed =
+              static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(its.shape.ranks.rank);
+        };
+        EXPECT_EQ(run_ranks(o, static_cast<int>(shares.size()), change), expected)
+            << testing::PrintToString(shares) << ", seed " << seed;
       }
 }
 
@@ -231,6 +263,51 @@ TEST_P(RanksTest, HaveTheSameBitsEverywhereIfSumsAreExchanged) {
 std::string name_of_kind(const testing::TestParamInfo<ToyKind>& kind) {
   return text_of(kind.param);
 }
+/** Sums of unlike shares have bits of their own, the same in every place. */
+TEST_P(RanksTest, HaveTheSameBitsEverywhereIfSumsOfUnlikeSharesAreExchanged) {
+  ShapeOptions o = sizes();
+  o.order = AccumulationOrder::vertical;
+  o.reduction = Reduction::fast;
+  for (const std::vector<int>& shares : kUnlikeShares) {
+    o.ranks.shares = shares;
+    o.placing = Placing::host;
+    const auto world = static_cast<int>(shares.size());
+    const Left expected = run_ranks(o, world, {});
+    for (Placing placing : kRankPlacings) {
+      o.placing = placing;
+      EXPECT_EQ(run_ranks(o, world, {}), expected) << testing::PrintToString(shares);
+    }
+  }
+}
+
+TEST(Rounds, DealEachMicroBatchOnceInTheSharesOfTheRanks) {
+  for (const std::vector<int>& shares : kUnlikeShares)
+    for (int n_micro = 1; n_micro <= 60; ++n_micro) {
+      Ranks ranks = {.world = static_cast<int>(shares.size()), .shares = shares};
+      const Rounds rounds(ranks, n_micro);
+      const std::vector<int> dealt = rounds.ranks_of_micro();
+      ASSERT_EQ(std::ssize(dealt), n_micro);
+      std::vector<int> n_of(shares.size(), 0);
+      for (int micro = 0; micro < n_micro; ++micro) {
+        ranks.rank = dealt[static_cast<size_t>(micro)];
+        EXPECT_EQ(micro_of_step(ranks, n_of[static_cast<size_t>(ranks.rank)]++), micro);
+      }
+      const double all = std::accumulate(shares.begin(), shares.end(), 0);
+      for (size_t rank = 0; rank < shares.size(); ++rank) {
+        EXPECT_EQ(rounds.n_of(static_cast<int>(rank)), n_of[rank]);
+        EXPECT_NEAR(n_of[rank], n_micro * shares[rank] / all, 1.0) << n_micro;
+      }
+    }
+}
+TEST(Rounds, OfOneShareGoOverTheRanksInOrder) {
+  const Rounds rounds({.world = 3}, 8);
+  EXPECT_EQ(rounds.n(), 3);
+  EXPECT_EQ(rounds.present(0), (std::vector{0, 1, 2}));
+  EXPECT_EQ(rounds.present(2), (std::vector{0, 1}));
+  EXPECT_EQ(rounds.present_by(2), (std::vector{0, 1, 2}));
+  EXPECT_EQ(micro_of_step({.rank = 2, .world = 3}, 4), 14);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, RanksTest, testing::ValuesIn(kToyKinds), name_of_kind);
 
 }  // namespace

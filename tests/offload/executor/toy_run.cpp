@@ -88,7 +88,7 @@ std::vector<ByteRange> ranges_of(const StepShape& shape,
 
 float ToyWork::noise(const Action& action, uint64_t operation, int64_t index) const {
   uint64_t key = static_cast<uint64_t>(step_);
-  const int micro = micro_of_step(shape_.ranks, action.micro);
+  const int micro = micro_of_step(ranks_, action.micro);
   for (uint64_t part : {static_cast<uint64_t>(micro), static_cast<uint64_t>(action.block),
                         operation, static_cast<uint64_t>(index)})
     key = key * 1000003 + part;
@@ -331,10 +331,10 @@ void ToyRun::write_weights() {
   ExecutorProbe::commit_states(*executor_, "start");
 }
 
-void ToyRun::write_batches(int n_micro) {
-  for (int m = 0; m < n_own(n_micro); ++m) {
+void ToyRun::write_batches(const Ranks& ranks, int n_micro) {
+  for (int m = 0; m < Rounds(ranks, n_micro).n_of(ranks.rank); ++m) {
     std::vector<float> values(2 * kN);
-    const int micro = micro_of_step(options_.shape.ranks, m);
+    const int micro = micro_of_step(ranks, m);
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = hashed(static_cast<uint64_t>(step_ * 100 + micro) << 32 | 0x80000000 | i);
     write(*device_, memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), DType::f32,
@@ -359,8 +359,8 @@ std::optional<StepOutcome> ToyRun::take(StepRun& run) {
 }
 
 StepRun ToyRun::begin(int n_micro) {
-  write_batches(n_micro);
-  work_.begin_step(step_);
+  write_batches(options_.shape.ranks, n_micro);
+  work_.begin_step(step_, options_.shape.ranks);
   return executor_->begin(n_micro, rule());
 }
 
@@ -373,8 +373,8 @@ StepOutcome ToyRun::step(int n_micro) {
 }
 
 bool ToyRun::drop_step(int n_micro, int n_asked, const std::function<void(int)>& look) {
-  write_batches(n_micro);
-  work_.begin_step(step_);
+  write_batches(options_.shape.ranks, n_micro);
+  work_.begin_step(step_, options_.shape.ranks);
   int asked = 0;
   StepRun run = executor_->begin(n_micro, rule(), [&] {
     if (look) look(asked);
@@ -402,8 +402,10 @@ void ToyRun::spoil_batches(int n_micro) {
 }
 
 double ToyRun::evaluate() {
-  write_batches(options_.shape.ranks.world);
-  work_.begin_step(1000 + step_);
+  // Each rank evaluates a batch, whatever share of a step it has.
+  const Ranks ranks = {.rank = options_.shape.ranks.rank, .world = options_.shape.ranks.world};
+  write_batches(ranks, ranks.world);
+  work_.begin_step(1000 + step_, ranks);
   StepRun run = executor_->begin_evaluation();
   const double loss = take(run).value().loss;
   result_.evaluations.push_back(loss);

@@ -24,7 +24,11 @@ class ToyWork : public ComputeWork {
   void forward(const Action& action, const PassMemory& memory) override;
   void backward(const Action& action, const PassMemory& memory) override;
   /** Between steps. */
-  void begin_step(int step) { step_ = step; }
+  /** `ranks`: as they share the step's micro-batches. */
+  void begin_step(int step, const Ranks& ranks) {
+    step_ = step;
+    ranks_ = ranks;
+  }
   /** Called before each forward, recompute and backward: to throw or to wait in. */
   std::function<void(const Action&)> before;
   /** May spoil the gradients that a backward has made. */
@@ -42,6 +46,7 @@ class ToyWork : public ComputeWork {
 
   const StepShape& shape_;
   Device& device_;
+  Ranks ranks_;
   int step_ = 0;
 };
 
@@ -119,7 +124,7 @@ class ToyRun {
 
  private:
   std::optional<StepOutcome> take(StepRun& run);
-  void write_batches(int n_micro);
+  void write_batches(const Ranks& ranks, int n_micro);
   void spoil_batches(int n_micro);
   void note(const StepOutcome& outcome);
   UpdateRule rule();
@@ -128,7 +133,7 @@ class ToyRun {
   void write_weights();
   /** Micro-batches of a step of n that this rank has. */
   int n_own(int n_micro) const {
-    return n_rounds(n_micro - options_.shape.ranks.rank, options_.shape.ranks.world);
+    return Rounds(options_.shape.ranks, n_micro).n_of(options_.shape.ranks.rank);
   }
   void write_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   void read_bytes(int block, Segment segment, int64_t offset, std::span<std::byte> bytes) const;

@@ -208,7 +208,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.split_master = o.split_master;
   shape.ranks = o.ranks;
   shape.reduction = o.reduction;
-  shape.n_micro_max = n_rounds(o.n_micro_max, o.ranks.world);
+  shape.n_micro_max = Rounds(o.ranks, o.n_micro_max).n();
   shape.order = o.order;
   shape.n_weight_slots = o.n_weight_slots;
   shape.n_grad_slots = o.n_grad_slots;

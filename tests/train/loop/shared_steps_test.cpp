@@ -39,6 +39,30 @@ TEST_F(SharedSteps, HaveTheBitsOfOneWhereEachPassGathersWeights) {
   expect_same_run("one", "gathered");
 }
 
+/** GPUs of different speed; a run that goes on with others leaves the shares behind. */
+TEST_F(SharedSteps, HaveTheBitsOfOneInWhateverSharesTheyRun) {
+  const auto shared = [](const std::string& run, int n, const std::string& shares) {
+    return new_run(
+        run, {"--gpus=" + std::to_string(n), "--micro-batch-size=1", "--gpu-shares=" + shares});
+  };
+  ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
+  ASSERT_EQ(ferry(shared("shares", 2, "4,2")).code(), 0) << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "err").find("in shares of 2, 1"), std::string::npos)
+      << text_of(root_ / "err");
+  expect_same_run("ones", "shares");
+
+  const pid_t leader = start(shared("shares_killed", 3, "1,3,2"));
+  wait_for_line("shares_killed", 20);
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
+  const Outcome refused = ferry(go_on("shares_killed", {"--gpus=2", "--gpu-shares=1,3,2"}));
+  EXPECT_EQ(refused.code(), 2) << refused.err;
+  EXPECT_NE(refused.err.find("gpu_shares names 3 GPUs, and the run has 2"), std::string::npos)
+      << refused.err;
+  ASSERT_EQ(ferry(go_on("shares_killed", {"--gpus=2"})).code(), 0) << text_of(root_ / "err");
+  expect_same_run("ones", "shares_killed");
+}
+
 /** The sums that ranks exchange have bits of their own, which a resumed run keeps. */
 TEST_F(SharedSteps, ExchangeSumsWhereTheyAreAskedTo) {
   const auto fast = [](const std::string& run) {

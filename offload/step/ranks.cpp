@@ -1,0 +1,71 @@
+#include "offload/step/ranks.h"
+
+namespace ferry {
+namespace {
+
+int share_of(const Ranks& ranks, int rank) {
+  return ranks.shares.empty() ? 1 : ranks.shares[static_cast<size_t>(rank)];
+}
+int largest_share(const Ranks& ranks) {
+  return ranks.shares.empty() ? 1 : *std::ranges::max_element(ranks.shares);
+}
+/** Turns of the rank before the round, where no micro-batch is the last. */
+int n_turns_before(const Ranks& ranks, int rank, int round) {
+  return static_cast<int>(int64_t{round} * share_of(ranks, rank) / largest_share(ranks));
+}
+bool has_turn(const Ranks& ranks, int rank, int round) {
+  return n_turns_before(ranks, rank, round + 1) > n_turns_before(ranks, rank, round);
+}
+
+}  // namespace
+
+Rounds::Rounds(const Ranks& ranks, int n_micro) {
+  for (int n_left = n_micro, round = 0; n_left > 0; ++round) {
+    std::vector<int>& present = present_.emplace_back();
+    for (int rank = 0; rank < ranks.world && n_left > 0; ++rank)
+      if (has_turn(ranks, rank, round)) {
+        present.push_back(rank);
+        --n_left;
+      }
+  }
+}
+
+std::vector<int> Rounds::present_by(int round) const {
+  std::vector<int> ranks;
+  for (int r = 0; r <= round; ++r)
+    ranks.insert(ranks.end(), present(r).begin(), present(r).end());
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  return ranks;
+}
+
+bool Rounds::has(int rank, int round) const {
+  return std::ranges::binary_search(present(round), rank);
+}
+
+int Rounds::n_of(int rank) const {
+  int n_micro = 0;
+  for (int round = 0; round < n(); ++round)
+    n_micro += has(rank, round);
+  return n_micro;
+}
+
+std::vector<int> Rounds::ranks_of_micro() const {
+  std::vector<int> ranks;
+  for (const std::vector<int>& present : present_)
+    ranks.insert(ranks.end(), present.begin(), present.end());
+  return ranks;
+}
+
+int micro_of_step(const Ranks& ranks, int nth) {
+  const int64_t largest = largest_share(ranks), share = share_of(ranks, ranks.rank);
+  const auto round = static_cast<int>(((nth + 1) * largest + share - 1) / share - 1);
+  int micro = 0;
+  for (int rank = 0; rank < ranks.world; ++rank) {
+    micro += n_turns_before(ranks, rank, round);
+    if (rank < ranks.rank && has_turn(ranks, rank, round)) ++micro;
+  }
+  return micro;
+}
+
+}  // namespace ferry
