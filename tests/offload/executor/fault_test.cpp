@@ -401,7 +401,8 @@ TEST(Watchdog, TellsWhetherAStepWaitsForOtherRanks) {
     (is_other_late ? there : here).count_down();
     step.join();
     EXPECT_EQ(seen.is_of_ranks, is_other_late) << seen.what;
-    EXPECT_THAT(seen.what, HasSubstr(is_other_late ? " gather_weights(" : " forward(")) << seen.what;
+    EXPECT_THAT(seen.what, HasSubstr(is_other_late ? " gather_weights(" : " forward("))
+        << seen.what;
     EXPECT_EQ(awaited().what, "");
   }
 }

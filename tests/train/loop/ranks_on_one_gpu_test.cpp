@@ -72,6 +72,9 @@ TEST_F(RanksOnOneGpu, HaveTheBitsOfOneProcess) {
             start_ranks(n, run_of(name, {std::string("--placement=") + place}, type)));
         expect_same_run(one, name);
       }
+    const std::string unlike = std::string(type) + "_unlike";
+    expect_to_end_well(start_ranks(2, run_of(unlike, {"--gpu-shares=1,2"}, type)));
+    expect_same_run(one, unlike);
     const std::string gathered = std::string(type) + "_gathered";
     expect_to_end_well(
         start_ranks(2, run_of(gathered, {"--placement=resident", "--zero-level=3"}, type)));
