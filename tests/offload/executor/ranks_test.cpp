@@ -131,31 +131,31 @@ TEST_P(RanksTest, HaveTheBitsOfOneInWhateverOrderQueuesRun) {
 const std::vector<int> kUnlikeShares[] = {{2, 1}, {1, 3}, {3, 1, 2}, {1, 4, 1, 2}};
 
 TEST_P(RanksTest, HaveTheBitsOfOneHoweverMicroBatchesAreShared) {
-  const auto steps = [](ToyOptions& options) { options.n_micro = {7, 1, 5, 2, 6}; };
+  const auto steps = [](ToyOptions& options) { options.n_micro = {7, 1, 5, 2}; };
   ShapeOptions o = sizes();
   o.n_micro_max = 7;
   ToyOptions options = options_of(o);
   steps(options);
   const Left expected = run_one(options);
   int seed = 0;
-  for (const std::vector<int>& shares : kUnlikeShares)
-    for (Placing placing : kRankPlacings)
-      for (AccumulationOrder order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
-        o.ranks.shares = shares;
-        o.placing = placing;
-        o.order = order;
-        o.mixed_activations = ++seed % 2;
-        o.layer_inputs_on_host = seed % 3 == 0;
-        o.gathers_each_pass = placing == Placing::gpu ? seed % 3 : 0;
-        const auto change = [&](ToyOptions& its) {
-          steps(its);
-          its.device.mode = seed % 5 ? SimulatedMode::adversarial : SimulatedMode::threads;
-          its.device.seed =
-              static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(its.shape.ranks.rank);
-        };
-        EXPECT_EQ(run_ranks(o, static_cast<int>(shares.size()), change), expected)
-            << testing::PrintToString(shares) << ", seed " << seed;
-      }
+  for (size_t i = 0; i < std::size(kUnlikeShares); ++i)
+    for (Placing placing : kRankPlacings) {
+      o.ranks.shares = kUnlikeShares[i];
+      o.placing = placing;
+      o.order = (i + static_cast<size_t>(++seed)) % 2 ? AccumulationOrder::horizontal
+                                                      : AccumulationOrder::vertical;
+      o.mixed_activations = seed % 3 == 0;
+      o.layer_inputs_on_host = seed % 5 == 0;
+      o.gathers_each_pass = placing == Placing::gpu ? seed % 3 : 0;
+      const auto change = [&](ToyOptions& its) {
+        steps(its);
+        its.device.mode = seed % 3 ? SimulatedMode::adversarial : SimulatedMode::threads;
+        its.device.seed =
+            static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(its.shape.ranks.rank);
+      };
+      EXPECT_EQ(run_ranks(o, static_cast<int>(o.ranks.shares.size()), change), expected)
+          << testing::PrintToString(o.ranks.shares) << ", seed " << seed;
+    }
 }
 
 TEST_P(RanksTest, HaveTheBitsOfOneWithPartsGatheredForEachPass) {
