@@ -21,6 +21,7 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/base/process/argument_pointers.h"
 #include "src/base/process/supervision.h"
 #include "src/base/process/threads.h"
 #include "src/base/unique_fd.h"
@@ -74,10 +75,7 @@ struct Ended {
 pid_t start(std::vector<std::string> words, int told_fd, const std::string& restart) {
   ::setenv(kSupervisorVariable, std::to_string(told_fd).c_str(), 1);
   restart.empty() ? ::unsetenv(kRestartVariable) : ::setenv(kRestartVariable, restart.c_str(), 1);
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  std::vector<char*> pointers = argument_pointers(words);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, told_fd, told_fd);  // stays open in the trainer

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/base/process/argument_pointers.h"
 #include "src/base/process/threads.h"
 #include "src/files/paths.h"
 #include "src/inputs/chosen_task.h"
@@ -44,10 +45,7 @@ nlohmann::ordered_json json_of(const config::Value& value) {
 }
 
 void become(std::vector<std::string> words, std::string_view where) {
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  std::vector<char*> pointers = argument_pointers(words);
   std::fflush(nullptr);
   execv(pointers.front(), pointers.data());
   throw Error(Fault::machine, where,

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/process/argument_pointers.h"
 
 extern char** environ;
 
@@ -35,14 +36,6 @@ std::vector<std::string> environment_with(
   for (const auto& [name, value] : values)
     variables.push_back(fmt::format("{}={}", name, value));
   return variables;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 std::string describe_end(int status) {
@@ -68,8 +61,9 @@ void RankProcesses::start(const RankEnvironment& first, const Words& words_of) {
     std::vector<std::string> words = words_of(local_rank);
     words.insert(words.begin(), "/proc/self/exe");
     pid_t child = 0;
-    if (const int code = posix_spawn(&child, words.front().c_str(), nullptr, nullptr,
-                                     pointers_to(words).data(), pointers_to(variables).data());
+    if (const int code =
+            posix_spawn(&child, words.front().c_str(), nullptr, nullptr,
+                        argument_pointers(words).data(), argument_pointers(variables).data());
         code != 0)
       throw Error(Fault::machine, "ranks.start",
                   fmt::format("rank {} cannot be started: {}", rank, std::strerror(code)),

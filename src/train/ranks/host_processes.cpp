@@ -19,6 +19,7 @@
 
 #include "src/base/error.h"
 #include "src/base/print.h"
+#include "src/base/process/argument_pointers.h"
 #include "src/runs/logs/train_log.h"
 
 extern char** environ;
@@ -111,10 +112,7 @@ void HostProcesses::start(const config::Config& config, const RunRanks& ranks, i
                                       "-o",  "ConnectTimeout=20",
                                       "-o",  "ServerAliveInterval=15",
                                       name,  command_for(host, program_, config, ranks, port)};
-    std::vector<char*> pointers;
-    for (std::string& word : words)
-      pointers.push_back(word.data());
-    pointers.push_back(nullptr);
+    std::vector<char*> pointers = argument_pointers(words);
     auto [said, saying] = open_pipe();
     auto [failed, failing] = open_pipe();
     const pid_t child = ::fork();
