@@ -6464,10 +6464,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>其他主机上的 Ferry</translation>
     </message>
     <message>
-        <source>Hosts of a run, this one first, then those on which this command starts Ferry by ssh. It needs keys, not passwords.</source>
-        <translation>一个运行的各台主机，本机在前，其后是由本命令通过 ssh 启动 Ferry 的主机。需要密钥登录，而不是密码。</translation>
-    </message>
-    <message>
         <source>Hosts</source>
         <translation>主机</translation>
     </message>
@@ -6498,6 +6494,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Shares of the GPUs</source>
         <translation>各 GPU 的份额</translation>
+    </message>
+    <message>
+        <source>Hosts of a run, this one first, then those on which this command starts Ferry by ssh. It needs keys, not passwords. @FILE reads them from a file, a host a line, as mpirun does.</source>
+        <translation>一个运行的各台主机，本机在前，其后是由本命令通过 ssh 启动 Ferry 的主机。需要密钥登录，而不是密码。@ 后写文件名则从该文件读取主机，每行一台。</translation>
     </message>
 </context>
 <context>

@@ -10,6 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/config/launch.h"
+#include "src/request/host_file.h"
 
 namespace ferry {
 namespace {
@@ -86,9 +87,11 @@ void take_launcher(const config::Config& config, RunRanks& ranks) {
   ranks.host = ranks.place->rank / local_world;
 }
 
-/** Option hosts. */
-std::vector<std::string> named_hosts(const config::Config& config) {
+/** Option hosts: names, or a file of them. */
+std::vector<std::string> named_hosts(const config::Config& config, int n_gpus) {
   std::vector<std::string> hosts = config.list("hosts");
+  if (hosts.size() == 1 && hosts.front().starts_with('@'))
+    hosts = read_host_file(hosts.front().substr(1), n_gpus);
   if (hosts.empty()) {
     if (is_given(config, "hosts_program"))
       throw Error(Fault::usage, "config.hosts_program",
@@ -122,7 +125,7 @@ std::vector<std::string> named_hosts(const config::Config& config) {
 void take_hosts(const config::Config& config, RunRanks& ranks) {
   auto node = config.maybe_integer("node_rank");
   ranks.n_hosts = static_cast<int>(config.integer("nnodes"));
-  ranks.hosts = named_hosts(config);
+  ranks.hosts = named_hosts(config, ranks.local_world);
   if (!ranks.hosts.empty()) {
     ranks.n_hosts = static_cast<int>(ranks.hosts.size());
     node = 0;

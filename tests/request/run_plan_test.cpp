@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <string>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/request/ranks.h"
+#include "tests/files/test_files.h"
 #include "tests/request/settings.h"
 
 namespace ferry {
@@ -162,6 +164,25 @@ TEST(PlanRequest, TakesSharesThatNameEachGpu) {
   EXPECT_TRUE(shares_of("1", "5").empty());
   for (const char* wrong : {"2", "2,1,1", "2,0", "2,-1", "2,1.5", "2,x", "2,1001", "2,,1"})
     expect_usage_error([&] { shares_of("2", wrong); }, "gpu_shares");
+}
+
+TEST(Hosts, ComeFromAFileOfMpirun) {
+  const test::TempDir dir;
+  const auto hosts_of = [&](const std::string& text) {
+    std::ofstream(dir / "hosts") << text;
+    return ranks_of(config_of({{"gpus", "2"}, {"hosts", "@" + (dir / "hosts").string()}})).hosts;
+  };
+  const std::vector<std::string> both = {"gpu1", "10.0.0.2"};
+  EXPECT_EQ(hosts_of("gpu1\n10.0.0.2\n"), both);
+  EXPECT_EQ(hosts_of("# ours\n\n gpu1 slots=2  # here\n10.0.0.2:2\r\n"), both);
+  for (const char* wrong : {"", "# none\n", "gpu1 slots=4\n", "gpu1:4\n", "gpu1 gpu2\n",
+                            "gpu1\ngpu1\n", "gpu1\n-oProxyCommand=x\n", "gpu1 slots=\n"})
+    expect_usage_error([&] { hosts_of(wrong); }, "hosts");
+  expect_usage_error(
+      [&] {
+        ranks_of(config_of({{"hosts", "@/nowhere/hosts"}}));
+      },
+      "/nowhere/hosts cannot be read: No such file");
 }
 
 /** All of it measured, in figures that no machine has. */

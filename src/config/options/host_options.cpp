@@ -56,7 +56,8 @@ std::vector<Option> host_options() {
        .group = kHostsGroup,
        .value = "",
        .help = "Hosts of a run, this one first, then those on which this command starts Ferry by "
-               "ssh. It needs keys, not passwords."},
+               "ssh. It needs keys, not passwords. @FILE reads them from a file, a host a line, as "
+               "mpirun does."},
       {.key = "hosts_program",
        .label = "Ferry on the other hosts",
        .type = Type::text,

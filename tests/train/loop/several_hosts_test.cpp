@@ -273,7 +273,9 @@ class HostsBySsh : public SeveralHosts {
 };
 
 TEST_F(HostsBySsh, HaveTheBitsOfOneProcess) {
-  const Outcome outcome = await_end(start_by_ssh(new_run("by_ssh", {"--gpus=2"}), {both()}));
+  std::ofstream(root_ / "hosts") << hosts_->first_address() << " slots=2\n" << second() << "\n";
+  const Outcome outcome =
+      await_end(start_by_ssh(new_run("by_ssh", {"--gpus=2"}), {"--hosts=@hosts"}));
   EXPECT_EQ(outcome.code(), 0) << outcome.err;
   const std::string name = "[" + second() + "] ferry: host 1";
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("4 processes of 2 hosts share each step"),
