@@ -4,7 +4,7 @@
 // what includes this compiles in a third of the time.
 //
 // Where there are several ranks, each has a session, and all make the same calls in the same order.
-// A rank gives the micro-batches of a step that are its own (Rounds in offload/step/ranks.h). The
+// A rank gives its micro-batches of a step, as Rounds (offload/step/ranks.h) deals them. The
 // last round may leave the last ranks without one. Where a rank leads
 // (src/engine/ranks), its session is used as if it were alone: it has all micro-batches, and the
 // other ranks follow.

@@ -20,7 +20,7 @@ class RanksOnOneGpu : public RunTest {
     if (device() != "cuda") GTEST_SKIP() << "needs a GPU: FERRY_TEST_DEVICE=cuda";
   }
 
-  /** Each rank is a host of its own. `change` is done in each process before it starts. */
+  /** Each rank is another host. `change` is done in each process before it starts. */
   static std::vector<pid_t> start_ranks(
       int n,
       const std::vector<std::string>& words,
