@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "offload/executor/executor.h"
 #include "src/base/bytes.h"
@@ -15,6 +16,28 @@
 namespace ferry {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+/** Tells what a long wait is for until it ends, however it ends. */
+class LongWait {
+ public:
+  LongWait() = default;
+  ~LongWait() {
+    if (is_noted_) note_awaited({});
+  }
+  LongWait(const LongWait&) = delete;
+  LongWait& operator=(const LongWait&) = delete;
+  void note(Awaited awaited) {
+    note_awaited(std::move(awaited));
+    is_noted_ = true;
+  }
+
+ private:
+  bool is_noted_ = false;
+};
+
+}  // namespace
 
 std::chrono::milliseconds Executor::watchdog_of_environment() {
   return hang_patience();
@@ -30,16 +53,14 @@ bool Executor::wait_while(EventId event,
   // Waits are counted, not the clock read: a run that was stopped and continued has not hung.
   std::chrono::milliseconds since_look{0}, still{0};
   std::string seen;
+  LongWait wait;
   while (!(is_turn ? device_.wait_turn(event, patience) : device_.wait_host(event, patience))) {
-    if (goes_on && !goes_on()) {
-      if (!seen.empty()) note_awaited({});
-      return false;
-    }
+    if (goes_on && !goes_on()) return false;
     since_look += patience;
     if (since_look < look) continue;
     std::string now = unfinished(list);
     if (now != seen) note_movement();
-    note_awaited({.what = now, .is_of_ranks = awaits_ranks(list)});
+    wait.note({.what = now, .is_of_ranks = awaits_ranks(list)});
     still = now == seen ? still + since_look : 0ms;
     since_look = 0ms;
     seen = std::move(now);
@@ -51,11 +72,9 @@ bool Executor::wait_while(EventId event,
         "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
     // Said at once: what unwinds waits for the work that hangs, though for no other.
     log_line(fmt::format("ferry: {}", error.what()));
-    note_awaited({});
     device_.fail(std::make_exception_ptr(error));
     throw error;
   }
-  if (!seen.empty()) note_awaited({});
   note_movement();
   return true;
 }

@@ -39,8 +39,8 @@ struct PulseOptions {
   /** Called once for a rank, with what is known of it, in a thread of the pulse. It may end the
    * process: whoever waits for the rank may wait for ever. */
   std::function<void(int rank, const std::string& what)> lost;
-  /** Called once, in a thread of the pulse of the first rank, where no rank moves: what is known,
-   * in one sentence. It ends the process. */
+  /** Called once, in a thread of the pulse of the first rank, where no rank moves, with a
+   * sentence of the facts. It ends the process. */
   std::function<void(const std::string& what)> stands = [](const std::string&) {};
 };
 

@@ -35,7 +35,7 @@ struct PlanRequest {
    * the texts are not known, and every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
   int world = 1;  ///< ranks that share a step, each with these budgets
-  /** By rank: the micro-batches that it gets, relative to the others; empty: as many. */
+  /** Micro-batches by rank, relative to the others. Without any all ranks get as many. */
   std::vector<int> shares = {};
   int n_per_host = 0;  ///< ranks of one host, which share its cores and memory; 0: all of them
   /** How ranks keep what lives on their GPUs. 2: whole weights beside a part of states and

@@ -121,6 +121,11 @@ class RunTest : public ::testing::Test {
     return children;
   }
   static bool is_there(pid_t pid) { return ::kill(pid, 0) == 0; }
+  /** A port to meet at, another one each time. Programs do not get it by chance. */
+  static std::string port() {
+    static int n = 0;
+    return std::to_string(20000 + (::getpid() * 16 + ++n) % 12000);
+  }
   /** Killed after `delay`, unless it has ended. */
   static Outcome ferry_killed_after(const std::vector<std::string>& arguments,
                                     std::chrono::milliseconds delay) {

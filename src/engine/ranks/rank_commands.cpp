@@ -73,8 +73,8 @@ void RankLeader::send_batch(const HostBatch& batch, int rank) {
   groups_.commands->send(bytes, rank);
 }
 
-void RankLeader::send_batches(std::span<const HostBatch> micro_batches) {
-  const std::vector<int> ranks = rounds_of(micro_batches).ranks_of_micro();
+void RankLeader::send_batches(std::span<const HostBatch> micro_batches, const Rounds& rounds) {
+  const std::vector<int> ranks = rounds.ranks_of_micro();
   for (size_t m = 0; m < micro_batches.size(); ++m)
     if (ranks[m] != kLeader) send_batch(micro_batches[m], ranks[m]);
 }
@@ -83,14 +83,14 @@ void RankLeader::step(std::span<const HostBatch> micro_batches) {
   const Rounds rounds = rounds_of(micro_batches);
   for (int rank = 1; rank < world(); ++rank)
     tell(rank, {.verb = RankVerb::step, .n = rounds.n_of(rank)});
-  send_batches(micro_batches);
+  send_batches(micro_batches, rounds);
 }
 
 void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   const Rounds rounds = rounds_of(micro_batches);
   for (int rank = 1; rank < world(); ++rank)
     tell(rank, {.verb = RankVerb::rehearse, .n = rounds.n_of(rank), .n_bytes = settles});
-  send_batches(micro_batches);
+  send_batches(micro_batches, rounds);
 }
 
 void RankLeader::evaluate(std::span<const HostBatch> batches, bool wants_logits) {

@@ -70,7 +70,7 @@ class RankLeader {
   void tell(const Command& command);
   void tell(int rank, const Command& command);
   void send_batch(const HostBatch& batch, int rank);
-  void send_batches(std::span<const HostBatch> micro_batches);
+  void send_batches(std::span<const HostBatch> micro_batches, const Rounds& rounds);
   int world() const { return shape_.ranks.world; }
   Rounds rounds_of(std::span<const HostBatch> micro_batches) const {
     return {shape_.ranks, static_cast<int>(micro_batches.size())};

@@ -260,9 +260,6 @@ TEST_P(RanksTest, HaveTheSameBitsEverywhereIfSumsAreExchanged) {
   }
 }
 
-std::string name_of_kind(const testing::TestParamInfo<ToyKind>& kind) {
-  return text_of(kind.param);
-}
 /** Sums of unlike shares have bits of their own, the same in every place. */
 TEST_P(RanksTest, HaveTheSameBitsEverywhereIfSumsOfUnlikeSharesAreExchanged) {
   ShapeOptions o = sizes();
@@ -308,6 +305,9 @@ TEST(Rounds, OfOneShareGoOverTheRanksInOrder) {
   EXPECT_EQ(micro_of_step({.rank = 2, .world = 3}, 4), 14);
 }
 
+std::string name_of_kind(const testing::TestParamInfo<ToyKind>& kind) {
+  return text_of(kind.param);
+}
 INSTANTIATE_TEST_SUITE_P(Kinds, RanksTest, testing::ValuesIn(kToyKinds), name_of_kind);
 
 }  // namespace

@@ -25,8 +25,7 @@ class RanksOnOneGpu : public RunTest {
       int n,
       const std::vector<std::string>& words,
       const std::function<void(int rank)>& change = [](int) {}) {
-    static int n_ports = 0;
-    const std::string port = std::to_string(20000 + (::getpid() * 16 + ++n_ports) % 12000);
+    const std::string at = port();
     std::vector<pid_t> ranks;
     for (int rank = 0; rank < n; ++rank) {
       std::vector<std::string> its = words;
@@ -35,7 +34,7 @@ class RanksOnOneGpu : public RunTest {
         its.push_back(word);
       its.push_back("--nnodes=" + std::to_string(n));
       its.push_back("--node-rank=" + std::to_string(rank));
-      its.push_back("--master-port=" + port);
+      its.push_back("--master-port=" + at);
       ranks.push_back(start_ferry(root_, its, prefix(rank), [&] {
         ::setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);
         ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);

@@ -80,11 +80,6 @@ class SeveralHosts : public RunTest {
     RunTest::TearDownTestSuite();
   }
 
-  /** Programs do not get it by chance. */
-  static std::string port() {
-    static int n = 0;
-    return std::to_string(20000 + (::getpid() * 16 + ++n) % 12000);
-  }
   static std::vector<std::string> host_options(int host, const std::string& port) {
     return {"--nnodes=2", "--node-rank=" + std::to_string(host),
             "--master-addr=" + hosts_->first_address(), "--master-port=" + port,
