@@ -1,7 +1,6 @@
 #include "src/files/hub/hub_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "src/base/json/json_reader.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
+#include "src/files/write/file_lock.h"
 #include "src/files/write/write_error.h"
 
 namespace ferry::hub {
@@ -52,6 +52,24 @@ bool is_sound(const RemoteFile& file) {
          (file.sha256.empty() || is_hex(file.sha256, kSha256_digits));
 }
 
+/** The time in which only this process writes small files and names of a repository. Temporary
+ * files in the directory are then leftovers of a process that was killed: they go. */
+class Turn {
+ public:
+  Turn(const fs::path& locks, const fs::path& directory) : lock_(lock_in(locks)) {
+    make_directories(directory);
+    if (lock_.lock() == FileLock::State::held) remove_temporary_files(directory);
+  }
+
+ private:
+  static fs::path lock_in(const fs::path& locks) {
+    make_directories(locks);
+    return locks / "names.lock";
+  }
+
+  FileLock lock_;
+};
+
 /** The way from a file's directory in the snapshot up to the repository. */
 fs::path up_from(std::string_view path) {
   fs::path up = "../..";  // out of snapshots/<commit>
@@ -79,7 +97,11 @@ RepoCache::RepoCache(const fs::path& cache, const RepoName& repo)
     : cache_(cache), path_(cache / folder_of(repo)), repo_(repo) {}
 
 fs::path RepoCache::lock_file(std::string_view etag) const {
-  return cache_ / ".locks" / folder_of(repo_) / fmt::format("{}.lock", etag);
+  return locks() / fmt::format("{}.lock", etag);
+}
+
+fs::path RepoCache::locks() const {
+  return cache_ / ".locks" / folder_of(repo_);
 }
 
 std::optional<std::string> RepoCache::commit_of(std::string_view revision) const {
@@ -123,8 +145,10 @@ bool RepoCache::has_blob(const RemoteFile& file) const {
 void RepoCache::create() const {
   make_directories(path_ / "blobs");
   make_directories(path_ / "snapshots");
-  make_directories(cache_ / ".locks" / folder_of(repo_));
-  if (!path_exists(cache_ / "CACHEDIR.TAG")) write_text_file(cache_ / "CACHEDIR.TAG", kCacheTag);
+  make_directories(locks());
+  if (path_exists(cache_ / "CACHEDIR.TAG")) return;
+  const Turn turn(cache_ / ".locks", cache_);
+  write_text_file(cache_ / "CACHEDIR.TAG", kCacheTag);
 }
 
 void RepoCache::write_tree(const RepoTree& tree) const {
@@ -139,7 +163,7 @@ void RepoCache::write_tree(const RepoTree& tree) const {
     files[file.path] = about;
   }
   const nlohmann::ordered_json json = {{"format_version", kTree_version}, {"files", files}};
-  make_directories(path_ / "trees");
+  const Turn turn(locks(), path_ / "trees");
   write_text_file(path_ / "trees" / fmt::format("{}.json", tree.commit),
                   json.dump(1, ' ', /*ensure_ascii=*/true));
 }
@@ -148,19 +172,21 @@ void RepoCache::write_ref(std::string_view revision, std::string_view commit) co
   if (is_commit(revision)) return;
   const fs::path file = path_ / "refs" / revision;
   if (commit_of(revision) == commit) return;
-  make_directories(file.parent_path());
+  const Turn turn(locks(), file.parent_path());
   write_text_file(file, commit);
 }
 
 void RepoCache::write_absent(std::string_view commit, std::string_view path) const {
   const fs::path file = path_ / ".no_exist" / commit / path;
   if (path_exists(file)) return;
-  make_directories(file.parent_path());
+  const Turn turn(locks(), file.parent_path());
   write_text_file(file, "");
 }
 
 bool RepoCache::can_link() const {
-  const fs::path probe = path_ / "blobs" / fmt::format(".link.{}", ::getpid());
+  const fs::path blobs = path_ / "blobs";
+  const Turn turn(locks(), blobs);
+  const fs::path probe = temporary_name(blobs / "link");
   std::error_code error;
   fs::create_symlink("nowhere", probe, error);
   if (error) return false;
@@ -173,7 +199,7 @@ void RepoCache::place(std::string_view commit,
                       bool makes_links,
                       bool is_new) const {
   const fs::path to = snapshot(commit) / file.path, from = blob(file.etag());
-  make_directories(to.parent_path());
+  const Turn turn(locks(), to.parent_path());
   std::error_code error;
   if (!makes_links && !is_new) return copy_file_atomically(from, to);
   if (!makes_links) {
@@ -182,9 +208,8 @@ void RepoCache::place(std::string_view commit,
     return sync_directory(to.parent_path());
   }
   // Beside it and renamed: where the name leads to a blob of another form, nobody sees none.
-  const fs::path temporary =
-      to.parent_path() / fmt::format(".{}.{}", to.filename().string(), ::getpid());
-  fs::remove(temporary, error);
+  const fs::path temporary = temporary_name(to);
+  fs::remove(temporary, error);  // where no lock is known, an earlier process may have left it
   fs::create_symlink(up_from(file.path) / "blobs" / file.etag(), temporary, error);
   if (!error) fs::rename(temporary, to, error);
   if (error) throw_write_error(to, "made", error.value());

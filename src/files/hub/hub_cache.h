@@ -46,6 +46,8 @@ class RepoCache {
     return path_ / "snapshots" / commit;
   }
   std::filesystem::path blob(std::string_view etag) const { return path_ / "blobs" / etag; }
+  /** Where the locks of this repository are. */
+  std::filesystem::path locks() const;
   std::filesystem::path lock_file(std::string_view etag) const;
 
   /** The commit that a revision was when it was fetched last. */

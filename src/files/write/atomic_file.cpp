@@ -28,12 +28,9 @@ std::filesystem::path directory_of(const std::filesystem::path& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target, unsigned mode) : target_(std::move(target)) {
-  // The name starts with a dot and ends in the process id, so that no reader takes it for a result
-  // and two processes do not meet; the number skips what a killed process with the same id left
-  // behind.
+  // The number skips what a killed process with the same id left behind.
   for (int attempt = 0; !fd_; ++attempt) {
-    auto name = fmt::format(".{}.tmp-{}-{}", target_.filename().string(), ::getpid(), attempt);
-    auto candidate = directory_of(target_) / name;
+    auto candidate = temporary_name(target_, attempt);
     fd_ = UniqueFd(::open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (fd_)
       temporary_ = candidate;
@@ -126,8 +123,28 @@ void AtomicDirectory::commit() {
   sync_directory(directory_of(target_));
 }
 
+std::filesystem::path temporary_name(const std::filesystem::path& target, int attempt) {
+  // The name starts with a dot and ends in the process id, so that no reader takes it for a result
+  // and two processes do not meet.
+  return directory_of(target) /
+         fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), attempt);
+}
+
 bool is_temporary_file(std::string_view name) {
   return name.starts_with('.') && name.find(".tmp-") != name.npos;
+}
+
+void remove_temporary_files(const std::filesystem::path& directory) noexcept {
+  try {
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end;
+         it.increment(error)) {
+      std::error_code stays;
+      if (is_temporary_file(it->path().filename().string()))
+        std::filesystem::remove(it->path(), stays);
+    }
+  } catch (const std::bad_alloc&) {  // without memory for its names the directory stays as it is
+  }
 }
 
 void write_text_file(const std::filesystem::path& target, std::string_view text, unsigned mode) {

@@ -86,8 +86,14 @@ class AtomicDirectory {
   bool is_committed_ = false;
 };
 
-/** True if a file's name is one that AtomicFile writes under: what a killed process leaves. */
+/** The name beside the target that a new content has until it is whole. `attempt` tells names of
+ * one process apart. */
+std::filesystem::path temporary_name(const std::filesystem::path& target, int attempt = 0);
+/** True for a file's name that temporary_name() gives, which a killed process leaves. */
 bool is_temporary_file(std::string_view name);
+/** Removes what killed processes left in the directory, as far as it can. Nobody may write whole
+ * files there meanwhile. */
+void remove_temporary_files(const std::filesystem::path& directory) noexcept;
 
 /** The whole of a small file at once. */
 void write_text_file(const std::filesystem::path& target,

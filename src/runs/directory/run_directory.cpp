@@ -120,13 +120,6 @@ std::optional<Phase> phase_named(std::string_view name) {
 
 namespace {
 
-/** Removes what a killed process left half-written. */
-void remove_temporary_files(const fs::path& directory) {
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);
-}
-
 /** A new one is its owner's alone: texts of the data and samples of predictions are in it. */
 const fs::path& make_run_directory(const fs::path& path) {
   std::error_code error;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "src/files/hub/digest.h"
@@ -656,6 +658,32 @@ TEST_F(HubTest, KilledAtManyMomentsItEndsTheSame) {
   EXPECT_GT(n_killed, 0);
   expect_whole(fetch());
   EXPECT_EQ(differences(unhurt / "models--org--toy", cache_ / "models--org--toy"), "");
+}
+
+TEST_F(HubTest, RemovesWhatKilledProcessesLeft) {
+  const TempDir unhurt;
+  settings_.cache = unhurt.path();
+  fetch();
+  settings_.cache = cache_.path();
+  const fs::path repo = cache_ / "models--org--toy";
+  const auto leave = [](const fs::path& file) {
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << "half";
+  };
+  leave(cache_ / ".CACHEDIR.TAG.tmp-77-0");
+  leave(repo / "refs/.main.tmp-77-0");
+  for (const auto& tree : fs::directory_iterator(unhurt / "models--org--toy/trees"))
+    leave(repo / "trees" / fmt::format(".{}.tmp-77-3", tree.path().filename().string()));
+  for (const auto& commit : fs::directory_iterator(unhurt / "models--org--toy/snapshots")) {
+    const fs::path snapshot = repo / "snapshots" / commit.path().filename();
+    fs::create_directories(snapshot);
+    fs::create_symlink("nowhere", snapshot / ".config.json.tmp-77-0");
+  }
+  fs::create_directories(repo / "blobs");
+  fs::create_symlink("nowhere", repo / "blobs/.link.tmp-77-0");
+  expect_whole(fetch());
+  EXPECT_EQ(differences(unhurt / "models--org--toy", repo), "");
+  EXPECT_FALSE(fs::exists(cache_ / ".CACHEDIR.TAG.tmp-77-0"));
 }
 
 /** huggingface_hub itself, where the tests' Python has it. */
