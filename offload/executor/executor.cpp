@@ -162,10 +162,22 @@ void Executor::start(const ReadyList& list, bool trains) {
 void Executor::finish_evaluation(const ReadyList& list) {
   wait_for(list.items.back().ended, list.actions);
   outcome_ = {};
-  for (int part = 0; part < shape_.n_losses(); ++part)
-    outcome_.loss += static_cast<double>(
+  std::vector<double> losses(static_cast<size_t>(shape_.n_losses()));
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (!block(b).has_loss || !shape_.runs(b)) continue;
+    const int part = shape_.loss_index(b);
+    losses[static_cast<size_t>(part)] = static_cast<double>(
         *at<float>({.region = layout_.step_sums_on_host,
                     .offset = loss_slot(shape_, 0, part) * static_cast<int64_t>(sizeof(double))}));
+  }
+  if (!shape_.deals_blocks()) {
+    for (double loss : losses)
+      outcome_.loss += loss;
+    return;
+  }
+  n_micro_ = 1;
+  outcome_.loss = sum_of_losses(link_->gather(losses),
+                                std::vector<size_t>(static_cast<size_t>(shape_.ranks.world), 0));
 }
 
 void Executor::measure_run_ahead(std::chrono::duration<double> step) {

@@ -144,6 +144,7 @@ void Executor::run(const Action& action, Updates& updates) {
   switch (action.verb) {
     case Verb::gather_weights:
     case Verb::exchange_grads:
+    case Verb::pass_value:
       exchange(action);
       break;
     case Verb::accumulate:
@@ -282,7 +283,8 @@ double Executor::take_sums(const Action& action) {
 }
 
 /** Chunks of a block follow each other from rank to rank, and micro-batches go over the ranks in
- * turn. So the sums are added in the order of one rank that has all. */
+ * turn, or each part of the loss is another rank's. The sums are added in the order of one rank
+ * that has all. */
 double Executor::take_sums_of_ranks(const Action& action) {
   const int n_blocks = shape_.n_blocks();
   std::vector<double> mine(static_cast<size_t>(loss_slot(shape_, shape_.n_micro_max, 0)));
@@ -304,11 +306,27 @@ double Executor::take_sums_of_ranks(const Action& action) {
         square_sums_[b] += all[r][next[r] + i];
       next[r] += n_chunks;
     }
+  return sum_of_losses(all, next);
+}
+
+/** The losses of each rank begin at `first`, by rank. */
+double Executor::sum_of_losses(const std::vector<std::vector<double>>& all,
+                               std::vector<size_t> first) const {
+  const Rounds rounds(shape_.ranks, n_micro_);
   double loss = 0;
-  for (int rank : Rounds(shape_.ranks, n_micro_).ranks_of_micro()) {
-    const auto r = static_cast<size_t>(rank);
-    for (int part = 0; part < shape_.n_losses(); ++part)
-      loss += all[r][next[r]++];
+  for (int round = 0; round < rounds.n(); ++round) {
+    if (shape_.cuts_blocks()) {
+      for (int rank : rounds.present(round))
+        for (int part = 0; part < shape_.n_losses(); ++part)
+          loss += all[static_cast<size_t>(rank)][first[static_cast<size_t>(rank)]++];
+      continue;
+    }
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (block(b).has_loss) {
+        const auto r = static_cast<size_t>(block(b).rank);
+        const int at = round * shape_.n_losses() + shape_.loss_index(b);
+        loss += all[r][first[r] + static_cast<size_t>(at)];
+      }
   }
   return loss;
 }

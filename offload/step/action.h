@@ -60,6 +60,7 @@ enum class Verb : uint8_t {
   // Between ranks.
   gather_weights,  ///< each rank's part of a block's weights into a slot of every rank
   exchange_grads,  ///< each rank's part of a micro-batch's gradients to that rank
+  pass_value,      ///< a value of a micro-batch to a rank that runs a later block
   // Passes of blocks.
   forward,
   recompute,  ///< makes activations again: all of them by a forward, or a selected part
@@ -78,7 +79,7 @@ enum class Verb : uint8_t {
   send_states,   ///< and back, beside what was there: nothing where the update changed nothing
   commit,        ///< makes what was sent the states that survive a power cut
 };
-inline constexpr int kVerbs = 26;
+inline constexpr int kVerbs = 27;
 std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
@@ -88,7 +89,7 @@ constexpr bool is_pass(Verb verb) {
   return verb >= Verb::forward && verb <= Verb::backward;
 }
 constexpr bool is_between_ranks(Verb verb) {
-  return verb == Verb::gather_weights || verb == Verb::exchange_grads;
+  return verb >= Verb::gather_weights && verb <= Verb::pass_value;
 }
 /** True of what may go on under the passes of the next step. */
 constexpr bool ends_later(Verb verb) {

@@ -16,19 +16,14 @@ std::string_view name_of(QueueId queue) {
 }
 
 std::string_view name_of(Verb verb) {
-  constexpr std::array<std::string_view, kVerbs> names = {"fetch_batch",      "fetch_weights",
-                                                          "send_saved",       "fetch_saved",
-                                                          "send_layer_input", "fetch_layer_input",
-                                                          "send_grads",       "fetch_grads",
-                                                          "send_weights",     "send_step_sums",
-                                                          "gather_weights",   "exchange_grads",
-                                                          "forward",          "recompute",
-                                                          "backward",         "accumulate",
-                                                          "combine",          "square_sum",
-                                                          "decide",           "update",
-                                                          "read_weights",     "write_grads",
-                                                          "read_grads",       "fetch_states",
-                                                          "send_states",      "commit"};
+  constexpr std::array<std::string_view, kVerbs> names = {
+      "fetch_batch",      "fetch_weights",     "send_saved",     "fetch_saved",
+      "send_layer_input", "fetch_layer_input", "send_grads",     "fetch_grads",
+      "send_weights",     "send_step_sums",    "gather_weights", "exchange_grads",
+      "pass_value",       "forward",           "recompute",      "backward",
+      "accumulate",       "combine",           "square_sum",     "decide",
+      "update",           "read_weights",      "write_grads",    "read_grads",
+      "fetch_states",     "send_states",       "commit"};
   return names[static_cast<size_t>(verb)];
 }
 

@@ -195,7 +195,7 @@ void GradientActions::add_parts(int b, const Parts& parts) {
 
 /** The update that follows asks whether they are finite; the step's sums come too late for it. */
 void GradientActions::move_sum(int b, Action& send) const {
-  if (!each_decides_ || !block(b).is_trained || !norm_on_device(b)) return;
+  if (!each_decides_ || shape_.has_peers() || !block(b).is_trained || !norm_on_device(b)) return;
   put(send.reads, layout_.step_sums, step_sum_offset(b), kSum_bytes, Role::moved);
   put(send.writes, layout_.arrived_sums, step_sum_offset(b), kSum_bytes, Role::moved);
 }
@@ -309,8 +309,12 @@ void GradientActions::square_sums() {
 
 void GradientActions::send_step_sums() {
   const int64_t n_bytes = step_sums_bytes(shape_);
-  draft_.add_move({.verb = Verb::send_step_sums, .queue = QueueId::d2h},
-                  {layout_.step_sums, 0, n_bytes}, {layout_.step_sums_on_host, 0, n_bytes});
+  Action send{.verb = Verb::send_step_sums, .queue = QueueId::d2h};
+  // Whoever has the sums of an evaluation has sent its values, too.
+  if (shape_.deals_blocks())
+    send.after.push_back(draft_.last()[static_cast<size_t>(QueueId::collective)]);
+  draft_.add_move(std::move(send), {layout_.step_sums, 0, n_bytes},
+                  {layout_.step_sums_on_host, 0, n_bytes});
 }
 
 /** Waits for the norm's parts and for all else of the step: what follows may use each slot as
@@ -318,8 +322,12 @@ void GradientActions::send_step_sums() {
 void GradientActions::decide(int n_micro) {
   Action decide{.verb = Verb::decide, .queue = QueueId::decision};
   decide.reads = square_sums_;
-  for (int slot = loss_slot(shape_, 0, 0); slot < loss_slot(shape_, n_micro, 0); ++slot)
-    put(decide.reads, layout_.step_sums_on_host, step_sum_offset(slot), kSum_bytes, Role::loss);
+  for (int micro = 0; micro < n_micro; ++micro)
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (shape_of(b).has_loss && shape_.runs(b))
+        put(decide.reads, layout_.step_sums_on_host,
+            step_sum_offset(loss_slot(shape_, micro, shape_.loss_index(b))), kSum_bytes,
+            Role::loss);
   decide.after.assign(draft_.last().begin(), draft_.last().end());
   decide_ = draft_.add(std::move(decide));
 }

@@ -61,10 +61,10 @@ class GradientActions {
   bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
   /** Its gradients leave the slot of its backward. */
   bool uses_slot(int b) const {
-    return block(b).grads_on_host || block(b).writes_grads_to_drive || shape_.has_peers();
+    return block(b).grads_on_host || block(b).writes_grads_to_drive || shape_.cuts_blocks();
   }
   /** This rank adds the gradients of its own micro-batches. */
-  bool sums_own() const { return !shape_.has_peers() || shape_.exchanges_sums(); }
+  bool sums_own() const { return !shape_.cuts_blocks() || shape_.exchanges_sums(); }
   int grad_slot(int b, int t);
   void send_grads(int b, int micro, RegionId slot);
   /** Gradients or sums that some ranks send each other at once. */

@@ -109,36 +109,38 @@ class LayoutMaker {
     for (int b = shape_.n_blocks(); b-- > 0;) {
       BlockLayout& out = out_.blocks[b];
       out.is_trained = shape_.is_trained(b);
-      out.reads_weights = block(b).place.weights == Place::nvme;
+      out.reads_weights = shape_.runs(b) && block(b).place.weights == Place::nvme;
       // A block without weights has nothing to bring into a slot.
       out.n_slot_elements = shape_.n_slot_elements(b);
-      out.streams = out.n_slot_elements > 0 && (block(b).place.weights == Place::host ||
-                                                out.reads_weights || is_gathered_each_pass(b));
+      out.streams =
+          shape_.runs(b) && out.n_slot_elements > 0 &&
+          (block(b).place.weights == Place::host || out.reads_weights || is_gathered_each_pass(b));
       out.updates_on_host = shape_.updates_in(b) == Place::host;
       out.n_state_pieces = shape_.n_state_pieces(b);
       out.writes_grads_to_drive = shape_.grads_on_drive(b);
       out.grads_on_host = block(b).place.grads == Place::host;
       out.grads_reach_host = out.grads_on_host || out.updates_on_host;
-      out.sends_weights = out.is_trained && has_states_apart(b);
+      out.sends_weights = out.is_trained && shape_.runs(b) && has_states_apart(b);
       FERRY_CHECK(can_be_placed(b),
                   "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
                   name_of(block(b).place.weights), name_of(block(b).place.states),
                   name_of(block(b).place.grads));
       out.has_grads |= out.is_trained;
+      if (out.has_grads) out_.first_backward = b;
+      out.has_grads = out.has_grads && shape_.runs(b);
       FERRY_CHECK(!out.writes_grads_to_drive || shape_.may_write_grads(b),
                   "{}'s gradients are added to, and would wait on a drive", block(b).name);
-      if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.sums_grads() || (out.is_tied && !is_fp32));
       // Vertical: a block's micro-batches follow each other, and their sum stays on the device
       // until it is whole. So does the sum of several ranks' where each has one micro-batch a step.
       const bool arrives_in_rounds = shape_.order == AccumulationOrder::horizontal &&
-                                     (!shape_.has_peers() || shape_.n_micro_max > 1);
+                                     (!shape_.cuts_blocks() || shape_.n_micro_max > 1);
       out.sums_on_host = sums && out.grads_on_host && arrives_in_rounds;
       out.sums_on_device = sums && !out.sums_on_host;
       out.grad_type = is_fp32 || shape_.sums_grads() || out.is_tied ? DType::f32 : shape_.compute;
       out.n_grad_elements = shape_.n_grad_elements(b);
-      FERRY_CHECK(!shape_.has_peers() ||
+      FERRY_CHECK(!shape_.cuts_blocks() ||
                       (!out.sends_weights && !out.reads_weights && !out.writes_grads_to_drive),
                   "{} cannot live there where there are several ranks", block(b).name);
     }
@@ -149,7 +151,7 @@ class LayoutMaker {
   }
 
   bool is_gathered_each_pass(int b) const {
-    return block(b).gathers_each_pass && shape_.has_peers() && shape_.is_trained(b) &&
+    return block(b).gathers_each_pass && shape_.cuts_blocks() && shape_.is_trained(b) &&
            block(b).place == BlockPlacement(Place::device);
   }
   /** The device updates weights of the host. */
@@ -157,6 +159,7 @@ class LayoutMaker {
     return block(b).place.weights == Place::host && block(b).place.states == Place::device;
   }
   bool can_be_placed(int b) const {
+    if (!shape_.runs(b)) return true;
     const BlockPlacement& place = block(b).place;
     const BlockLayout& out = decided(b);
     if (out.writes_grads_to_drive && out.n_state_pieces == 0) return false;
@@ -182,10 +185,10 @@ class LayoutMaker {
   /** The device keeps the block's weights, and its own or some that it borrows are updated on the
    * host. */
   bool has_own_slot(int b) const {
-    if (decided(b).streams) return false;
+    if (decided(b).streams || !shape_.runs(b)) return false;
     const auto is_elsewhere = [&](int owner) {
       return home_of(owner, Segment::weights) != Place::device ||
-             (shape_.has_peers() && decided(owner).is_trained);
+             (shape_.cuts_blocks() && decided(owner).is_trained);
     };
     return is_elsewhere(b) ||
            std::ranges::any_of(block(b).borrowed, is_elsewhere, &BorrowedExtent::block);
@@ -307,7 +310,7 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
-      if (of.has_grads && shape_.has_peers()) {
+      if (of.has_grads && shape_.cuts_blocks()) {
         const auto exchanged = static_cast<int64_t>(size_of(shape_.exchanged_type()));
         grads_host = std::max(grads_host, n * exchanged);
         if (shape_.exchanges_sums()) temp = std::max(temp, n * compute_bytes);
@@ -344,6 +347,7 @@ class LayoutMaker {
     int64_t on_device = 0, on_host = 0;
     for (int user = 0; user < shape_.n_blocks(); ++user)
       for_borrowed_across(user, [&](const TensorExtent& tensor) {
+        if (!shape_.runs(user)) return;
         int64_t& most = decided(user).grads_on_host ? on_device : on_host;
         most = std::max(most, tensor.n_elements * kMaster_bytes);
       });
@@ -361,6 +365,7 @@ class LayoutMaker {
     }
     int64_t recomputed = 0, on_host = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
+      if (!shape_.runs(b)) continue;
       // Blocks without a backward pass write their activations to one region, and nobody reads
       // them.
       if (b < out_.first_backward || block(b).activations == Activations::recompute) {
@@ -389,24 +394,35 @@ class LayoutMaker {
   void values() {
     const ValueHomes homes = value_homes(shape_);
     const int n_live = shape_.n_live();
+    const std::vector<bool> is_used = values_used();
     if constexpr (!kLists) {
       for (const SharedHome& shared : homes.shared)
         count(n_live, Place::device, shared.n_bytes);
       for (size_t v = 0; v < homes.of.size(); ++v) {
         const ValueHome& home = homes.of[v];
+        if (!is_used[v]) continue;
         const int64_t n_bytes = shape_.values[v].n_bytes;
         count(home.kind == ValueHome::Kind::own ? n_live : 0, Place::device, n_bytes);
         count(home.has_host ? n_live : 0, Place::host, n_bytes);
       }
     } else {
-      list_values(homes);
+      list_values(homes, is_used);
     }
     if (homes.slot_bytes > 0)
       add_each(out_.value_slots, shape_.n_layer_input_slots, Tag::saved, Place::device,
                "layer-input slot", homes.slot_bytes);
   }
 
-  void list_values(const ValueHomes& homes) {
+  /** By value: a pass of this rank uses it. */
+  std::vector<bool> values_used() const {
+    std::vector<bool> is_used(shape_.values.size(), !shape_.deals_blocks());
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      for (const Port& port : block(b).ports)
+        if (shape_.runs(b)) is_used[static_cast<size_t>(port.value)] = true;
+    return is_used;
+  }
+
+  void list_values(const ValueHomes& homes, const std::vector<bool>& is_used) {
     const int n_live = shape_.n_live();
     std::vector<RegionId> shared;  // [shared * n_live + live]
     for (const SharedHome& home : homes.shared)
@@ -422,7 +438,8 @@ class LayoutMaker {
     };
     for (size_t v = 0; v < homes.of.size(); ++v) {
       const ValueHome& home = homes.of[v];
-      const ValueShape& value = shape_.values[v];
+      ValueShape value = shape_.values[v];
+      if (!is_used[v]) value.n_bytes = 0;
       for (int live = 0; live < n_live; ++live) {
         out_.values.push_back(home.kind == ValueHome::Kind::own
                                   ? add(Tag::saved, Place::device, {value.name}, value.n_bytes)
@@ -456,8 +473,7 @@ class LayoutMaker {
     int64_t states_bytes = 0, frozen_bytes = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       states_bytes += saved_states_bytes(b);
-      if (!shape_.weights_are_master())
-        frozen_bytes += (block(b).n_elements - block(b).n_trained_elements) * kMaster_bytes;
+      if (!shape_.weights_are_master()) frozen_bytes += shape_.n_frozen(b) * kMaster_bytes;
     }
     const int64_t wanted = states_bytes + std::min(frozen_bytes, kSaveBuffer_bytes_least);
     save_buffer_bytes_ = round_up(std::min(wanted, shape_.save_buffer_bytes_max) + kPage_bytes,
@@ -536,7 +552,7 @@ DType segment_dtype(const StepShape& shape, int block, Segment segment) {
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n) {
   const int64_t width = storage_of(shape, block, segment).width_bytes;
-  if (shape.has_peers()) {
+  if (shape.cuts_blocks()) {
     const ElementRange own = shape.own_part(block);
     const int64_t n_trained = shape.blocks[block].n_trained_elements;
     begin -= begin >= n_trained ? n_trained - own.n : own.begin;
@@ -549,8 +565,7 @@ int64_t bytes_of_elements(const StepShape& shape, int block, Segment segment, in
 }
 
 int64_t segment_elements(const StepShape& shape, int block, Segment segment) {
-  const BlockShape& b = shape.blocks[block];
-  const int64_t n_own = shape.own_part(block).n, n_frozen = b.n_elements - b.n_trained_elements;
+  const int64_t n_own = shape.own_part(block).n, n_frozen = shape.n_frozen(block);
   switch (segment) {
     case Segment::weights:
       return n_own + n_frozen;
@@ -600,8 +615,9 @@ void for_rank_parts(const StepShape& shape,
     if (storage_of(shape, block, segment).has_exponents) {
       const int64_t first = part.begin / simd::kStateBlock;
       part_in(rank, behind + first, simd::state_blocks(part.n), own, false);
-    } else {
-      part_in(rank, behind, (shape.blocks[block].n_elements - n_trained) * width, own, true);
+    } else if (shape.runs(block, rank)) {
+      part_in(rank, behind, (shape.blocks[block].n_elements - n_trained) * width, own,
+              /*is_of_all=*/!shape.deals_blocks());
     }
   }
 }
@@ -669,10 +685,27 @@ int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned
   return n_bytes;
 }
 
-LayoutBytes layout_bytes(const StepShape& shape) {
+namespace {
+
+LayoutBytes bytes_of_rank(const StepShape& shape) {
   LayoutMaker<false> maker(shape);
   maker.go();
   return maker.bytes();
+}
+
+}  // namespace
+
+LayoutBytes layout_bytes(const StepShape& shape) {
+  LayoutBytes most = bytes_of_rank(shape);
+  if (!shape.deals_blocks()) return most;
+  StepShape its = shape;
+  for (its.ranks.rank = 0; its.ranks.rank < its.ranks.world; ++its.ranks.rank) {
+    const LayoutBytes bytes = bytes_of_rank(its);
+    for (Place place : {Place::device, Place::host, Place::nvme})
+      most.n_bytes[place] = std::max(most.n_bytes[place], bytes.n_bytes[place]);
+    most.save_buffer_bytes = std::max(most.save_buffer_bytes, bytes.save_buffer_bytes);
+  }
+  return most;
 }
 
 }  // namespace ferry

@@ -187,7 +187,8 @@ struct LayoutBytes {
   PerPlace<int64_t> n_bytes{};    ///< as Layout's
   int64_t save_buffer_bytes = 0;  ///< the part of these for a checkpoint's bytes on their way
 };
-/** The bytes of make_layout(), without its regions: a search asks for thousands. */
+/** The bytes of make_layout(), without its regions: a search asks for thousands. Where the blocks
+ * are split over ranks, each is the most that a rank has. */
 LayoutBytes layout_bytes(const StepShape& shape);
 
 }  // namespace ferry

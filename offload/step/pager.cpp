@@ -24,13 +24,14 @@ class ListMaker {
         trains_(trains),
         is_vertical_(shape.order == AccumulationOrder::vertical),
         compute_bytes_(static_cast<int64_t>(size_of(shape.compute))),
-        rounds_(trains ? shape.ranks : Ranks{.world = shape.ranks.world}, n_micro),
+        rounds_(trains ? shape.ranks : evaluating(shape.ranks), n_micro),
         n_own_micro_(rounds_.n_of(shape.ranks.rank)),
         passes_(passes_of(shape, rounds_, shape.ranks.rank, trains)),
+        passed_(values_passed(shape, passes_)),
         draft_(layout),
         weights_(layout.weight_slots, passes_of_blocks()),
         saved_(layout.saved_slots),
-        values_(shape, layout, passes_, n_own_micro_),
+        values_(shape, layout, passes_, passed_, n_own_micro_),
         fetched_before_(shape.blocks.size(), false),
         gathered_(layout.regions.size(), -1) {
     for (int b = 0; b < shape.n_blocks(); ++b)
@@ -40,8 +41,10 @@ class ListMaker {
   StepList training(UpdateOrder order, bool each_decides) {
     GradientActions gradients(shape_, layout_, draft_, passes_, rounds_, order, each_decides);
     fetch_batches();
-    for (t_ = 0; t_ < passes_.size(); ++t_)
-      pass().backward ? backward(gradients) : forward();
+    for (t_ = 0; t_ < passes_.size(); ++t_) {
+      if (!is_of_others()) pass().backward ? backward(gradients) : forward();
+      pass_values();
+    }
     gradients.finish(n_own_micro_, [this](int b) { return update_slot(b); });
     return draft_.take();
   }
@@ -49,14 +52,23 @@ class ListMaker {
   StepList evaluation(bool fetches_own_slots) {
     fetches_own_slots_ = fetches_own_slots;
     fetch_batches();
-    for (t_ = 0; t_ < passes_.size(); ++t_)
-      forward();
+    for (t_ = 0; t_ < passes_.size(); ++t_) {
+      if (!is_of_others()) forward();
+      pass_values();
+    }
     GradientActions(shape_, layout_, draft_, passes_, rounds_, {}, false).send_step_sums();
     return draft_.take();
   }
 
  private:
+  /** Each rank evaluates a micro-batch, whatever share of a step it has. */
+  static Ranks evaluating(Ranks ranks) {
+    ranks.shares.clear();
+    return ranks;
+  }
   const BlockPass& pass() const { return passes_[t_]; }
+  /** The pass's block is another rank's. */
+  bool is_of_others() const { return !shape_.runs(pass().block); }
   int pass_number() const { return static_cast<int>(t_); }
   const BlockShape& shape_of(int b) const { return shape_.blocks[b]; }
   const BlockLayout& block(int b) const { return layout_.block(b); }
@@ -68,7 +80,8 @@ class ListMaker {
   std::vector<std::vector<int>> passes_of_blocks() const {
     std::vector<std::vector<int>> passes(shape_.blocks.size());
     for (size_t t = 0; t < passes_.size(); ++t)
-      passes[static_cast<size_t>(passes_[t].block)].push_back(static_cast<int>(t));
+      if (shape_.runs(passes_[t].block))
+        passes[static_cast<size_t>(passes_[t].block)].push_back(static_cast<int>(t));
     return passes;
   }
 
@@ -82,7 +95,7 @@ class ListMaker {
     put(run.reads, at, 0, shape_of(b).n_elements * compute_bytes_, Role::weights);
     // Others may still want this rank's part: what follows the pass in the slot waits for them,
     // too.
-    if (shape_.has_peers() && gathered_[at] >= 0) run.after.push_back(gathered_[at]);
+    if (shape_.cuts_blocks() && gathered_[at] >= 0) run.after.push_back(gathered_[at]);
     for_borrowed(b, [&](int i, const Bytes& home) {
       if (in_slot)
         put(run.reads, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
@@ -219,7 +232,7 @@ class ListMaker {
   std::vector<Move> own_moves(const SlotPart& part, RegionId at) const {
     const ElementRange trained = {part.begin, part.n_trained};
     const ElementRange own =
-        shape_.has_peers() ? common(trained, shape_.own_part(part.block)) : trained;
+        shape_.cuts_blocks() ? common(trained, shape_.own_part(part.block)) : trained;
     std::vector<Move> moves;
     for (const ElementRange& range : {own, ElementRange{trained.end(), part.n_frozen}}) {
       const ByteRange home =
@@ -249,13 +262,13 @@ class ListMaker {
   /** The rank's part lies on the device, and goes to all ranks from there. */
   bool is_gathered_from_home(int owner) const {
     const RegionId home = layout_.segment(owner, Segment::weights);
-    return shape_.has_peers() && home >= 0 && layout_.region(home).place == Place::device;
+    return shape_.cuts_blocks() && home >= 0 && layout_.region(home).place == Place::device;
   }
 
   /** Each rank has its part in its slot or at home on the device, and gets the others' into the
    * slot. */
   void gather_weights(int b, RegionId at, int micro) {
-    if (!shape_.has_peers()) return;
+    if (!shape_.cuts_blocks()) return;
     const int self = shape_.ranks.rank, world = shape_.ranks.world;
     for (const SlotPart& part : parts_in_slot(b)) {
       Action gather{
@@ -292,7 +305,7 @@ class ListMaker {
   /** The first fetch of a list; later ones follow it. Where ranks gather, a first fetch may have
    * been none of the trained weights. */
   void follow_updates(int b, Action& fetch) {
-    if (fetched_before_[b] && !shape_.has_peers()) return;
+    if (fetched_before_[b] && !shape_.cuts_blocks()) return;
     fetched_before_[b] = true;
     fetch.after_update.push_back(b);
     for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
@@ -325,6 +338,27 @@ class ListMaker {
       if (values_.leaves(v))
         draft_.add_move(move_of(Verb::send_layer_input, QueueId::d2h, pass().block),
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
+  }
+  /** Gives values that the pass has written to the ranks that read them, or takes them where this
+   * rank does. Other ranks have the action, too, without bytes: all count the same ones. */
+  void pass_values() {
+    if (!passed_[t_].empty() && is_of_others()) values_.begin_pass(t_);
+    for (const auto& [v, from, to] : passed_[t_]) {
+      const int self = shape_.ranks.rank;
+      Action action{.verb = Verb::pass_value,
+                    .queue = QueueId::collective,
+                    .block = pass().block,
+                    .micro = pass().micro};
+      const auto bytes = [&](int peer) {
+        return Bytes{values_.find(v).region, 0, value_bytes(v), Role::moved, -1, peer};
+      };
+      if (self == from) action.reads.push_back(bytes(to));
+      if (self == to) action.writes.push_back(bytes(from));
+      draft_.add(std::move(action));
+      if (self == to && values_.leaves(v))
+        draft_.add_move(move_of(Verb::send_layer_input, QueueId::d2h, pass().block),
+                        {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
+    }
   }
   /** The block whose forward writes the value. */
   int writer_of(int value) const {
@@ -499,7 +533,7 @@ class ListMaker {
     use_batch_and_workspace(run);
     const RegionId grads = gradients.choose_place(run, pass_number());
     draft_.add(std::move(run));
-    if (shape_.has_peers())
+    if (shape_.cuts_blocks())
       gradients.exchange(b, grads, pass().round);
     else
       gradients.after_backward(b, run.micro, pass().round + 1 == rounds_.n(), grads);
@@ -514,7 +548,8 @@ class ListMaker {
   Rounds rounds_;
   int n_own_micro_;  ///< of this rank
   std::vector<BlockPass> passes_;
-  size_t t_ = 0;  ///< the pass that is being listed
+  std::vector<std::vector<PassedValue>> passed_;  ///< by pass
+  size_t t_ = 0;                                  ///< the pass that is being listed
   ListDraft draft_;
   SlotPool weights_;   ///< holds blocks
   size_t n_read_ = 0;  ///< of weights from a drive
@@ -532,6 +567,8 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order,
                             bool each_decides) {
+  FERRY_CHECK(!shape.deals_blocks() || shape.n_live() == shape.n_micro_max,
+              "micro-batches in turn, and room for {}", shape.n_live());
   FERRY_CHECK(n_micro >= 1 && Rounds(shape.ranks, n_micro).n() <= shape.n_micro_max,
               "{} micro-batches, planned {}", n_micro, shape.n_micro_max);
   return ListMaker(shape, layout, n_micro, true).training(order, each_decides);
@@ -540,7 +577,8 @@ StepList make_training_list(const StepShape& shape,
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
                               bool fetches_own_slots) {
-  return ListMaker(shape, layout, shape.ranks.world, false).evaluation(fetches_own_slots);
+  const int n_micro = shape.deals_blocks() ? 1 : shape.ranks.world;
+  return ListMaker(shape, layout, n_micro, false).evaluation(fetches_own_slots);
 }
 
 }  // namespace ferry

@@ -1,5 +1,9 @@
 #include "offload/step/passes.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace ferry {
 namespace {
 
@@ -10,6 +14,37 @@ std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, Is
   for (size_t p = 0; p < ports.size(); ++p)
     if (is_used(ports[p].of(pass.backward))) used.push_back({static_cast<int>(p), ports[p].value});
   return used;
+}
+
+/** The order in which the ranks begin the passes, if all passes take as long. A rank has all
+ * micro-batches of a block before the next of its blocks. Passes and what passes between ranks
+ * follow this order on every rank, so that none waits for another one in a circle. */
+std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool trains) {
+  struct Begun {
+    int64_t at = 0;
+    BlockPass pass;
+  };
+  std::vector<Begun> all;
+  std::vector<int64_t> rank_until(static_cast<size_t>(shape.ranks.world), 0);
+  std::vector<int64_t> micro_until(static_cast<size_t>(n_micro), 0);
+  const auto add = [&](bool backward, int b) {
+    for (int micro = 0; micro < n_micro; ++micro) {
+      int64_t& rank = rank_until[static_cast<size_t>(shape.blocks[b].rank)];
+      int64_t& before = micro_until[static_cast<size_t>(micro)];
+      const int64_t at = std::max(rank, before);
+      all.push_back({at, {backward, b, micro, micro, shape.runs(b)}});
+      rank = before = at + 1;
+    }
+  };
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    add(false, b);
+  for (int b : trains ? shape.backward_order() : std::vector<int>())
+    add(true, b);
+  std::ranges::stable_sort(all, {}, &Begun::at);
+  std::vector<BlockPass> passes;
+  for (const Begun& begun : all)
+    passes.push_back(begun.pass);
+  return passes;
 }
 
 }  // namespace
@@ -26,6 +61,7 @@ std::vector<BlockPass> passes_of(const StepShape& shape,
                                  const Rounds& rounds,
                                  int rank,
                                  bool trains) {
+  if (shape.deals_blocks()) return passes_in_turn(shape, rounds.n(), trains);
   std::vector<BlockPass> passes;
   std::vector<int> n_before(static_cast<size_t>(rounds.n()) + 1, 0);  // by round
   for (int round = 0; round < rounds.n(); ++round)
@@ -61,6 +97,33 @@ std::vector<BlockPass> passes_of(const StepShape& shape,
     }
   }
   return passes;
+}
+
+std::vector<std::vector<PassedValue>> values_passed(const StepShape& shape,
+                                                    std::span<const BlockPass> passes) {
+  std::vector<std::vector<PassedValue>> passed(passes.size());
+  if (!shape.deals_blocks()) return passed;
+  /** The last pass that wrote a value of a micro-batch, and the ranks that have it as it is. */
+  struct Written {
+    size_t pass = 0;
+    std::vector<int> ranks;
+  };
+  std::map<std::pair<int, int>, Written> written;
+  for (size_t t = 0; t < passes.size(); ++t) {
+    const BlockPass& pass = passes[t];
+    const int rank = shape.blocks[pass.block].rank;
+    for (const auto& [port, value] : ports_read(shape, pass)) {
+      const auto found = written.find({value, pass.micro});
+      if (found == written.end()) continue;
+      auto& [at, ranks] = found->second;
+      if (std::ranges::find(ranks, rank) != ranks.end()) continue;
+      passed[at].push_back({.value = value, .from = ranks.front(), .to = rank});
+      ranks.push_back(rank);
+    }
+    for (const auto& [port, value] : ports_written(shape, pass))
+      written[{value, pass.micro}] = {t, {rank}};
+  }
+  return passed;
 }
 
 }  // namespace ferry

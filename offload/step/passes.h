@@ -2,6 +2,7 @@
 // The order in which the blocks of a step have their passes on the compute queue. The pager makes
 // its list from it, and the slots of layer inputs are planned for it.
 
+#include <span>
 #include <vector>
 
 #include "offload/step/step_shape.h"
@@ -14,7 +15,8 @@ struct BlockPass {
   int block = 0;
   int micro = 0;  ///< of this rank
   int round = 0;
-  /** False: this rank has no micro-batch in the round, and moves what the others need. */
+  /** False: this rank has no micro-batch in the round, or not the block, and moves what the others
+   * need. */
   bool runs = true;
 };
 
@@ -27,10 +29,20 @@ struct UsedPort {
 std::vector<UsedPort> ports_read(const StepShape& shape, const BlockPass& pass);
 std::vector<UsedPort> ports_written(const StepShape& shape, const BlockPass& pass);
 
-/** A rank's passes of a step in all rounds; without `trains` the forward passes alone. */
+/** A rank's passes of a step in all rounds; without `trains` the forward passes alone. Where the
+ * blocks are split they are all passes of all ranks, in the order in which these begin them. */
 std::vector<BlockPass> passes_of(const StepShape& shape,
                                  const Rounds& rounds,
                                  int rank,
                                  bool trains);
+
+/** A value that goes from the rank whose pass has written it to one that reads it. */
+struct PassedValue {
+  int value = -1;
+  int from = 0, to = 0;  ///< ranks
+};
+/** By pass: the values that go from rank to rank after it, of its micro-batch. */
+std::vector<std::vector<PassedValue>> values_passed(const StepShape& shape,
+                                                    std::span<const BlockPass> passes);
 
 }  // namespace ferry

@@ -1,5 +1,7 @@
 #include "offload/step/ranks.h"
 
+#include <numeric>
+
 namespace ferry {
 namespace {
 
@@ -19,7 +21,13 @@ bool has_turn(const Ranks& ranks, int rank, int round) {
 
 }  // namespace
 
-Rounds::Rounds(const Ranks& ranks, int n_micro) {
+Rounds::Rounds(const Ranks& ranks, int n_micro) : split_(ranks.split) {
+  if (split_ == RankSplit::blocks) {
+    std::vector<int> all(static_cast<size_t>(ranks.world));
+    std::iota(all.begin(), all.end(), 0);
+    present_.assign(static_cast<size_t>(n_micro), all);
+    return;
+  }
   for (int n_left = n_micro, round = 0; n_left > 0; ++round) {
     std::vector<int>& present = present_.emplace_back();
     for (int rank = 0; rank < ranks.world && n_left > 0; ++rank)
@@ -50,14 +58,21 @@ int Rounds::n_of(int rank) const {
   return n_micro;
 }
 
-std::vector<int> Rounds::ranks_of_micro() const {
-  std::vector<int> ranks;
-  for (const std::vector<int>& present : present_)
-    ranks.insert(ranks.end(), present.begin(), present.end());
-  return ranks;
+std::vector<int> Rounds::micros_of(int rank) const {
+  std::vector<int> micros;
+  int micro = 0;
+  for (const std::vector<int>& present : present_) {
+    for (int its : present) {
+      if (its == rank) micros.push_back(micro);
+      micro += split_ == RankSplit::samples;
+    }
+    micro += split_ == RankSplit::blocks;
+  }
+  return micros;
 }
 
 int micro_of_step(const Ranks& ranks, int nth) {
+  if (ranks.split == RankSplit::blocks) return nth;
   const int64_t largest = largest_share(ranks), share = share_of(ranks, ranks.rank);
   const auto round = static_cast<int>(((nth + 1) * largest + share - 1) / share - 1);
   int micro = 0;

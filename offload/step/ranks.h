@@ -1,7 +1,8 @@
 #pragma once
-// The ranks of a run, and the part of a block that each of them updates. Every rank runs the
-// passes of the micro-batches it was given. A rank holds one part of each block's trained weights,
-// of their master and states, and of the sum of their gradients.
+// The ranks of a run, and what each of them runs and updates. Where the samples are split, a rank
+// runs the passes of the micro-batches it was given, and holds one part of each block's trained
+// weights, of their master and states, and of the sum of their gradients. Where the blocks are
+// split, a rank holds whole blocks, and runs their passes for all micro-batches.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +13,20 @@
 
 namespace ferry {
 
+/** What is split over the ranks. blocks: the values between blocks pass from rank to rank, and no
+ * weights or gradients do. */
+enum class RankSplit : uint8_t { samples, blocks };
+constexpr std::string_view name_of(RankSplit split) {
+  return split == RankSplit::blocks ? "blocks" : "samples";
+}
+
 struct Ranks {
   int rank = 0;   ///< this process's
   int world = 1;  ///< how many there are
   /** By rank: the micro-batches that it gets, relative to the other ranks. A GPU that is twice as
    * fast as another one has 2 beside 1. Empty: all get as many. */
   std::vector<int> shares = {};
+  RankSplit split = RankSplit::samples;
   bool operator==(const Ranks&) const = default;
 };
 
@@ -56,7 +65,8 @@ inline ElementRange part_of(int64_t n_elements, int rank, int world) {
 /** The micro-batches of a step in the rounds in which the ranks run them. Numbers go round by
  * round, and in a round over the ranks in order. A rank with the largest share has a micro-batch in
  * each round. Another one has its turns at even distances, each as late as can be, since it takes
- * longer. In the last round the last ranks may have none. */
+ * longer. In the last round the last ranks may have none. Where the blocks are split, all ranks
+ * have the one micro-batch of each round. */
 class Rounds {
  public:
   Rounds(const Ranks& ranks, int n_micro);
@@ -68,10 +78,11 @@ class Rounds {
   bool has(int rank, int round) const;
   /** Micro-batches of the rank. */
   int n_of(int rank) const;
-  /** By micro-batch of the step. */
-  std::vector<int> ranks_of_micro() const;
+  /** The numbers in the step of the rank's micro-batches. */
+  std::vector<int> micros_of(int rank) const;
 
  private:
+  RankSplit split_;
   std::vector<std::vector<int>> present_;
 };
 

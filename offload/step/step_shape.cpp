@@ -1,6 +1,7 @@
 #include "offload/step/step_shape.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "src/base/bytes.h"
 
@@ -45,7 +46,7 @@ int StepShape::n_state_pieces(int block) const {
 
 int StepShape::n_weight_pieces(int block) const {
   const BlockShape& b = blocks[block];
-  if (b.place.weights != Place::nvme) return 0;
+  if (b.place.weights != Place::nvme || !runs(block)) return 0;
   return static_cast<int>((b.n_elements + state_piece_elements - 1) / state_piece_elements);
 }
 
@@ -103,6 +104,22 @@ int64_t StepShape::n_slot_elements(int block) const {
 
 int64_t StepShape::n_grad_elements(int block) const {
   return borrowed_in_grads(block, static_cast<int>(blocks[block].borrowed.size()));
+}
+
+void deal_blocks(StepShape& shape) {
+  std::vector<int> group(shape.blocks.size());  // by block: the first one of those it shares with
+  std::iota(group.begin(), group.end(), 0);
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const BorrowedExtent& borrowed : shape.blocks[b].borrowed) {
+      const auto [first, later] =
+          std::minmax({group[static_cast<size_t>(b)], group[static_cast<size_t>(borrowed.block)]});
+      std::ranges::replace(group, later, first);
+    }
+  int next = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    const int with = group[static_cast<size_t>(b)];
+    shape.blocks[b].rank = with < b ? shape.blocks[with].rank : next++ % shape.ranks.world;
+  }
 }
 
 void chain_blocks(StepShape& shape, int64_t n_bytes) {

@@ -103,6 +103,7 @@ struct BlockShape {
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
   Indexed<Port> ports;                 ///< of StepShape::values
   bool has_loss = false;               ///< its forward gives a part of the loss
+  int rank = 0;                        ///< where the blocks are split over ranks: the one with it
   BlockPlacement place;
   /** Several ranks that have their parts of the weights on the device, and update them there,
    * gather the weights into a weight slot for each pass. Else they gather them once a step, into a
@@ -190,7 +191,7 @@ struct StepShape {
   int n_state_pieces(int block) const;
   /** The block's gradients wait on a drive for its update, in the pieces of its states. */
   bool grads_on_drive(int block) const {
-    return is_trained(block) && blocks[block].place.grads == Place::nvme;
+    return is_trained(block) && runs(block) && blocks[block].place.grads == Place::nvme;
   }
   /** True where they can: they arrive once a step, and no other block adds to them. */
   bool may_write_grads(int block) const {
@@ -207,9 +208,16 @@ struct StepShape {
   int n_weight_pieces(int block) const;
   bool grads_fp32(int block) const { return compute == DType::f32 || sums_grads() || tied(block); }
   bool has_peers() const { return ranks.world > 1; }
+  /** Each rank has a part of every block. */
+  bool cuts_blocks() const { return has_peers() && ranks.split == RankSplit::samples; }
+  /** Each rank has some of the blocks, whole. */
+  bool deals_blocks() const { return has_peers() && ranks.split == RankSplit::blocks; }
+  /** The rank runs passes of the block. */
+  bool runs(int block, int rank) const { return !deals_blocks() || blocks[block].rank == rank; }
+  bool runs(int block) const { return runs(block, ranks.rank); }
   /** Ranks exchange sums of their own micro-batches' gradients, once a step. */
   bool exchanges_sums() const {
-    return has_peers() && reduction == Reduction::fast && n_micro_max > 1 &&
+    return cuts_blocks() && reduction == Reduction::fast && n_micro_max > 1 &&
            order == AccumulationOrder::vertical;
   }
   /** The type of the gradients that ranks exchange. */
@@ -222,17 +230,23 @@ struct StepShape {
     return rank / n_ranks_of_host() == ranks.rank / n_ranks_of_host();
   }
   /** A step may have several micro-batches, here or on other ranks. */
-  bool sums_grads() const { return n_micro_max * ranks.world > 1; }
+  bool sums_grads() const { return n_micro_max > 1 || cuts_blocks(); }
   /** The part of the block's trained prefix that the rank updates. */
   ElementRange part(int block, int rank) const {
-    return part_of(blocks[block].n_trained_elements, rank, ranks.world);
+    const int64_t n_trained = blocks[block].n_trained_elements;
+    if (!deals_blocks()) return part_of(n_trained, rank, ranks.world);
+    return {0, runs(block, rank) ? n_trained : 0};
   }
   ElementRange own_part(int block) const { return part(block, ranks.rank); }
   /** The elements of a range that this rank has: its part of trained ones, all frozen ones. A range
    * is of one kind. */
   ElementRange held(int block, const ElementRange& range) const {
-    if (!has_peers() || range.begin >= blocks[block].n_trained_elements) return range;
-    return common(range, own_part(block));
+    if (range.begin < blocks[block].n_trained_elements) return common(range, own_part(block));
+    return runs(block) ? range : ElementRange{range.begin, 0};
+  }
+  /** The frozen elements of the block that this rank has. */
+  int64_t n_frozen(int block) const {
+    return runs(block) ? blocks[block].n_elements - blocks[block].n_trained_elements : 0;
   }
   /** This rank updates some of the block. */
   bool updates_part(int block) const { return is_trained(block) && own_part(block).n > 0; }
@@ -256,6 +270,9 @@ struct StepShape {
   /** Weights of fp32 runs are the master copy itself. */
   bool weights_are_master() const { return compute == DType::f32; }
 };
+
+/** Deals the blocks to the ranks, in turn. Blocks that share tensors go to one rank. */
+void deal_blocks(StepShape& shape);
 
 /** Makes a chain of the blocks: each reads the output of the one before, of so many bytes, and
  * gives its gradient back. */

@@ -5,10 +5,12 @@ namespace ferry {
 ValueSlots::ValueSlots(const StepShape& shape,
                        const Layout& layout,
                        std::span<const BlockPass> passes,
+                       std::span<const std::vector<PassedValue>> passed,
                        int n_micro)
     : shape_(shape),
       layout_(layout),
       passes_(passes),
+      passed_(passed),
       n_micro_(n_micro),
       slots_(layout.value_slots, reads_of_items()) {
   if (!layout.value_slots.empty()) find_those_that_leave();
@@ -36,15 +38,19 @@ std::vector<std::vector<int>> ValueSlots::reads_of_items() {
 void ValueSlots::find_those_that_leave() {
   const SlotPool empty = slots_;
   written_.assign(shape_.values.size() * static_cast<size_t>(n_micro_), -1);
+  const auto write = [&](int value) {
+    find(value);
+    written_[static_cast<size_t>(item_of(value))] = static_cast<int>(t_);
+  };
   for (size_t t = 0; t < passes_.size(); ++t) {
-    if (!passes_[t].runs) continue;
     begin_pass(t);
+    for (const PassedValue& passed : passed_[t])
+      if (passed.to == shape_.ranks.rank) write(passed.value);
+    if (!passes_[t].runs) continue;
     for (const auto& [port, value] : ports_read(shape_, passes_[t]))
       find(value);
-    for (const auto& [port, value] : ports_written(shape_, passes_[t])) {
-      find(value);
-      written_[static_cast<size_t>(item_of(value))] = static_cast<int>(t);
-    }
+    for (const auto& [port, value] : ports_written(shape_, passes_[t]))
+      write(value);
   }
   slots_ = empty;
 }
@@ -52,7 +58,7 @@ void ValueSlots::find_those_that_leave() {
 void ValueSlots::begin_pass(size_t t) {
   t_ = t;
   pinned_.clear();
-  if (layout_.value_slots.empty()) return;
+  if (layout_.value_slots.empty() || !passes_[t].runs) return;
   for (const auto& [port, value] : ports_read(shape_, passes_[t]))
     if (const int slot = slots_.find(item_of(value)); slot >= 0) pinned_.push_back(slot);
 }

@@ -19,9 +19,10 @@ class ValueSlots {
   ValueSlots(const StepShape& shape,
              const Layout& layout,
              std::span<const BlockPass> passes,
+             std::span<const std::vector<PassedValue>> passed,
              int n_micro);
 
-  /** Passes come in order, each once. */
+  /** Passes come in order, each once. A pass of another rank writes what comes from there. */
   void begin_pass(size_t t);
   struct At {
     RegionId region = -1;
@@ -45,6 +46,7 @@ class ValueSlots {
   const StepShape& shape_;
   const Layout& layout_;
   std::span<const BlockPass> passes_;
+  std::span<const std::vector<PassedValue>> passed_;  ///< by pass
   int n_micro_;
   size_t t_ = 0;
   SlotPool slots_;

@@ -51,7 +51,8 @@ Left run_ranks(const ShapeOptions& o, int world, const std::function<void(ToyOpt
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
       ShapeOptions its = o;
-      its.ranks = {.rank = rank, .world = world, .shares = o.ranks.shares};
+      its.ranks.rank = rank;
+      its.ranks.world = world;
       ToyOptions options = options_of(its);
       options.link = ranks.link(rank);
       if (change) change(options);
@@ -73,7 +74,7 @@ Left run_ranks(const ShapeOptions& o, int world, const std::function<void(ToyOpt
           for (int n = has_exponents ? 2 : 1; n > 0; --n, ++i) {
             std::vector<std::byte>& all = whole.states[i];
             const std::vector<std::byte>& part = left[r].states[i];
-            if (t.trainable)
+            if (t.trainable || o.ranks.split == RankSplit::blocks)
               all.insert(all.end(), part.begin(), part.end());
             else
               EXPECT_EQ(all, part);
@@ -224,6 +225,54 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithoutClipping) {
   }
 }
 
+/** The ways of a run with its blocks split over ranks. */
+constexpr Placing kDealtPlacings[] = {
+    Placing::host,          Placing::gpu,   Placing::mixed,        Placing::weights_on_gpu,
+    Placing::states_on_gpu, Placing::drive, Placing::all_on_drive, Placing::everything_on_drive};
+
+TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurn) {
+  ShapeOptions o = sizes();
+  o.n_layers = 4;
+  o.order = AccumulationOrder::vertical;
+  const Left expected = run_one(options_of(o));
+  o.ranks.split = RankSplit::blocks;
+  int seed = 0;
+  for (int world : {2, 3, 4})
+    for (Placing placing : kDealtPlacings)
+      for (SimulatedMode mode :
+           {SimulatedMode::serial, SimulatedMode::adversarial, SimulatedMode::threads}) {
+        o.placing = placing;
+        o.mixed_activations = ++seed % 2;
+        o.layer_inputs_on_host = seed % 3 == 0;
+        o.n_layer_input_slots = 2 + seed % 4;
+        const auto change = [&](ToyOptions& options) {
+          options.device.mode = mode;
+          options.device.seed =
+              static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(options.shape.ranks.rank);
+        };
+        EXPECT_EQ(run_ranks(o, world, change), expected)
+            << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << seed;
+      }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurnWhateverIsFrozen) {
+  for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
+                        Frozen::second_tensors})
+    for (bool tied : {true, false}) {
+      ShapeOptions o = sizes();
+      o.frozen = frozen;
+      o.tied = tied;
+      o.order = AccumulationOrder::vertical;
+      const Left expected = run_one(options_of(o));
+      o.ranks.split = RankSplit::blocks;
+      for (Placing placing : kDealtPlacings) {
+        o.placing = placing;
+        EXPECT_EQ(run_ranks(o, 3, {}), expected)
+            << "frozen " << static_cast<int>(frozen) << ", placing " << static_cast<int>(placing);
+      }
+    }
+}
+
 /** The sums of the ranks' own micro-batches are other sums: the bits depend on the number of ranks,
  * and on nothing else. */
 TEST_P(RanksTest, HaveTheSameBitsEverywhereIfSumsAreExchanged) {
@@ -282,18 +331,22 @@ TEST(Rounds, DealEachMicroBatchOnceInTheSharesOfTheRanks) {
     for (int n_micro = 1; n_micro <= 60; ++n_micro) {
       Ranks ranks = {.world = static_cast<int>(shares.size()), .shares = shares};
       const Rounds rounds(ranks, n_micro);
-      const std::vector<int> dealt = rounds.ranks_of_micro();
-      ASSERT_EQ(std::ssize(dealt), n_micro);
-      std::vector<int> n_of(shares.size(), 0);
-      for (int micro = 0; micro < n_micro; ++micro) {
-        ranks.rank = dealt[static_cast<size_t>(micro)];
-        EXPECT_EQ(micro_of_step(ranks, n_of[static_cast<size_t>(ranks.rank)]++), micro);
-      }
       const double all = std::accumulate(shares.begin(), shares.end(), 0);
-      for (size_t rank = 0; rank < shares.size(); ++rank) {
-        EXPECT_EQ(rounds.n_of(static_cast<int>(rank)), n_of[rank]);
-        EXPECT_NEAR(n_of[rank], n_micro * shares[rank] / all, 1.0) << n_micro;
+      std::vector<int> dealt;
+      for (ranks.rank = 0; ranks.rank < ranks.world; ++ranks.rank) {
+        const std::vector<int> micros = rounds.micros_of(ranks.rank);
+        EXPECT_EQ(rounds.n_of(ranks.rank), std::ssize(micros));
+        EXPECT_NEAR(static_cast<double>(micros.size()),
+                    n_micro * shares[static_cast<size_t>(ranks.rank)] / all, 1.0)
+            << n_micro;
+        for (size_t nth = 0; nth < micros.size(); ++nth)
+          EXPECT_EQ(micro_of_step(ranks, static_cast<int>(nth)), micros[nth]);
+        dealt.insert(dealt.end(), micros.begin(), micros.end());
       }
+      std::ranges::sort(dealt);
+      std::vector<int> each(static_cast<size_t>(n_micro));
+      std::iota(each.begin(), each.end(), 0);
+      EXPECT_EQ(dealt, each);
     }
 }
 TEST(Rounds, OfOneShareGoOverTheRanksInOrder) {

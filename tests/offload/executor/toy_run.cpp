@@ -403,8 +403,9 @@ void ToyRun::spoil_batches(int n_micro) {
 
 double ToyRun::evaluate() {
   // Each rank evaluates a batch, whatever share of a step it has.
-  const Ranks ranks = {.rank = options_.shape.ranks.rank, .world = options_.shape.ranks.world};
-  write_batches(ranks, ranks.world);
+  Ranks ranks = options_.shape.ranks;
+  ranks.shares.clear();
+  write_batches(ranks, options_.shape.deals_blocks() ? 1 : ranks.world);
   work_.begin_step(1000 + step_, ranks);
   StepRun run = executor_->begin_evaluation();
   const double loss = take(run).value().loss;

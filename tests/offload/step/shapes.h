@@ -207,6 +207,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.optim = o.optim;
   shape.split_master = o.split_master;
   shape.ranks = o.ranks;
+  if (shape.deals_blocks()) deal_blocks(shape);
   shape.reduction = o.reduction;
   shape.n_micro_max = Rounds(o.ranks, o.n_micro_max).n();
   shape.order = o.order;
