@@ -88,7 +88,7 @@ StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
                              static_cast<double>(batch.n_end_items),
                              static_cast<double>(batch.n_real_tokens())});
   std::vector<std::vector<double>> all;
-  if (shape_.has_peers())
+  if (shape_.cuts_blocks())
     all = link_->gather(mine);
   else
     all.push_back(std::move(mine));
@@ -98,16 +98,18 @@ StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
   n_micro_ = static_cast<int>(n_values / kItems);
   StepItems items;
   std::vector<size_t> next(all.size());  // by rank: the first value of a micro-batch
-  for (int rank : Rounds(shape_.ranks, n_micro_).ranks_of_micro()) {
-    const auto r = static_cast<size_t>(rank);
-    const size_t first = next[r];
-    next[r] += kItems;
-    FERRY_CHECK(next[r] <= all[r].size(), "{} micro-batches, rank {} has {} of them", n_micro_,
-                rank, all[r].size() / kItems);
-    items.labels += all[r][first];
-    items.ends += all[r][first + 1];
-    items.tokens += all[r][first + 2];
-  }
+  const Rounds rounds(shape_.cuts_blocks() ? shape_.ranks : Ranks(), n_micro_);
+  for (int round = 0; round < rounds.n(); ++round)
+    for (int rank : rounds.present(round)) {
+      const auto r = static_cast<size_t>(rank);
+      const size_t first = next[r];
+      next[r] += kItems;
+      FERRY_CHECK(next[r] <= all[r].size(), "{} micro-batches, rank {} has {} of them", n_micro_,
+                  rank, all[r].size() / kItems);
+      items.labels += all[r][first];
+      items.ends += all[r][first + 1];
+      items.tokens += all[r][first + 2];
+    }
   return items;
 }
 
@@ -124,9 +126,9 @@ std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_
 
 std::vector<HostBatch> Session::own_batches(std::span<const HostBatch> micro_batches) const {
   std::vector<HostBatch> own;
-  const auto ranks = Rounds(shape_.ranks, static_cast<int>(micro_batches.size())).ranks_of_micro();
-  for (size_t m = 0; m < micro_batches.size(); ++m)
-    if (ranks[m] == shape_.ranks.rank) own.push_back(micro_batches[m]);
+  const Rounds rounds(shape_.ranks, static_cast<int>(micro_batches.size()));
+  for (int micro : rounds.micros_of(shape_.ranks.rank))
+    own.push_back(micro_batches[static_cast<size_t>(micro)]);
   return own;
 }
 

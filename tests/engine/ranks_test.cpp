@@ -40,6 +40,47 @@ void expect_bits_of_one(const ToyModel& model) {
     }
 }
 
+void put_in_turn(ToyPlacement& placement) {
+  placement.split = RankSplit::blocks;
+  placement.order = AccumulationOrder::vertical;
+}
+
+/** The first of the ranks leads, and each has some of the blocks. */
+void expect_bits_of_one_in_turn(const ToyModel& model) {
+  const ToyResult expected = run_toy(model, {}, kRankSteps);
+  int n_runs = 0;
+  for (auto [world, place] : {std::pair{2, Place::host}, std::pair{3, Place::device}}) {
+    const bool recomputes = n_runs++ > 0;
+    ToyPlacement placement = with_ranks(world, place);
+    put_in_turn(placement);
+    placement.activations = recomputes ? Activations::recompute : Activations::keep;
+    placement.layer_inputs = recomputes ? Place::host : Place::device;
+    placement.leads = true;
+    EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
+        << model.name << ", " << placement.name << ", " << model.n_micro << " micro-batches";
+  }
+}
+
+TEST(RanksTrain, InTurnAsOneDoes) {
+  ToyModel bert = small_bert(DType::f32, LossKind::cross_entropy);
+  bert.n_micro = 1;
+  expect_bits_of_one_in_turn(bert);
+  ToyModel not_clipped = small_decoder(DecoderFamily::gpt2, DType::f32);
+  not_clipped.max_grad_norm = 0;
+  ToyModel split = small_decoder(DecoderFamily::llama, DType::bf16);
+  split.split_master = true;
+  for (ToyModel model : {small_bert(DType::f16, LossKind::cross_entropy), split, not_clipped,
+                         many_words(DecoderFamily::gpt2, DType::bf16, /*is_cut=*/true)}) {
+    model.n_micro = 4;
+    expect_bits_of_one_in_turn(model);
+  }
+}
+/** Their blocks read values of many blocks before them, and give losses of their own. */
+TEST(RanksTrain, InTurnAsOneDoesMadeModels) {
+  expect_bits_of_one_in_turn(made(Made::encoder_decoder, DType::f32));
+  expect_bits_of_one_in_turn(made(Made::experts, DType::f32));
+}
+
 TEST(RanksTrain, AsOneDoesBertFp32) {
   expect_bits_of_one(small_bert(DType::f32, LossKind::cross_entropy));
 }
@@ -107,8 +148,9 @@ void save_in(const std::filesystem::path& directory,
   left = {session.state(), writer.finish()};
 }
 
-/** Ranks write the files of one, and any number of ranks goes on from them. */
-void expect_to_go_on(const ToyModel& model) {
+/** Ranks write the files of one, and any number of ranks goes on from them, however the work is
+ * split. */
+void expect_to_go_on(const ToyModel& model, RankSplit splits = RankSplit::samples) {
   const ToyResult expected = run_toy(model, {}, kRankSteps);
   TempDir dir;
   constexpr int kSaved_steps = kRankSteps / 2;
@@ -117,6 +159,7 @@ void expect_to_go_on(const ToyModel& model) {
   for (int world : {1, 3}) {
     ToyPlacement placement = with_ranks(world, Place::host);
     placement.leads = true;
+    if (splits == RankSplit::blocks) put_in_turn(placement);
     placement.at_end = [&](Session& session, const ModelTable& table) {
       save_in(directory_of(world), session, table, left[world]);
     };
@@ -126,6 +169,7 @@ void expect_to_go_on(const ToyModel& model) {
   for (int world : {1, 2, 4}) {
     ToyPlacement placement = with_ranks(world, Place::device);
     placement.leads = true;
+    if (splits == RankSplit::samples && world == 2) put_in_turn(placement);
     placement.first_step = kSaved_steps;
     placement.at_start = [&](Session& session, const ModelTable& table) {
       load_states(table, session.whole_shape(), directory_of(3), left[3].checksums,
@@ -142,6 +186,7 @@ TEST(RanksTrain, AndOthersGoOnFromTheirCheckpoint) {
   ToyModel split = small_decoder(DecoderFamily::llama, DType::bf16);
   split.split_master = true;
   expect_to_go_on(split);
+  expect_to_go_on(split, RankSplit::blocks);
   ToyModel in_8_bits = small_bert(DType::bf16, LossKind::masked_lm);
   in_8_bits.optim = simd::Optim::adamw_8bit;
   expect_to_go_on(in_8_bits);

@@ -235,6 +235,7 @@ ToyResult run_rank(const ToyModel& model,
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
   StepShape shape = make_step_shape(table, largest, request, Rounds(ranks, model.n_micro).n());
   shape.ranks = ranks;
+  if (shape.deals_blocks()) deal_blocks(shape);
   choose(shape, table,
          {placement.place, placement.activations, placement.order, placement.layer_inputs});
   if (placement.places)
@@ -341,6 +342,11 @@ ToyResult run_rank(const ToyModel& model,
   return result;
 }
 
+Ranks ranks_of(const ToyPlacement& placement, int rank) {
+  return {
+      .rank = rank, .world = placement.world, .shares = placement.shares, .split = placement.split};
+}
+
 /** Ranks of which the first leads. */
 ToyResult run_led(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
   const auto comms = make_thread_comms(placement.world, std::chrono::minutes(2));
@@ -350,7 +356,7 @@ ToyResult run_led(const ToyModel& model, const ToyPlacement& placement, int n_st
     threads.emplace_back([&, rank] {
       RankGroups groups = make_rank_groups(*comms[static_cast<size_t>(rank)]);
       auto link = make_comm_link(*groups.exchanges, *groups.decisions);
-      const Ranks its = {.rank = rank, .world = placement.world, .shares = placement.shares};
+      const Ranks its = ranks_of(placement, rank);
       std::unique_ptr<RankLink> nccl;
       if (placement.device == DeviceKind::cuda) nccl = make_nccl_link(its, *link, {.device = rank});
       ToyResult of_rank =
@@ -384,7 +390,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   std::vector<std::thread> threads;
   for (int rank = 0; rank < placement.world; ++rank)
     threads.emplace_back([&, rank] {
-      const Ranks its = {.rank = rank, .world = placement.world, .shares = placement.shares};
+      const Ranks its = ranks_of(placement, rank);
       RankLink* link = ranks.link(rank);
       std::unique_ptr<RankLink> nccl;
       if (placement.device == DeviceKind::cuda) {

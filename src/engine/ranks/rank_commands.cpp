@@ -74,9 +74,9 @@ void RankLeader::send_batch(const HostBatch& batch, int rank) {
 }
 
 void RankLeader::send_batches(std::span<const HostBatch> micro_batches, const Rounds& rounds) {
-  const std::vector<int> ranks = rounds.ranks_of_micro();
-  for (size_t m = 0; m < micro_batches.size(); ++m)
-    if (ranks[m] != kLeader) send_batch(micro_batches[m], ranks[m]);
+  for (int rank = 1; rank < world(); ++rank)
+    for (int micro : rounds.micros_of(rank))
+      send_batch(micro_batches[static_cast<size_t>(micro)], rank);
 }
 
 void RankLeader::step(std::span<const HostBatch> micro_batches) {
@@ -108,7 +108,9 @@ void RankLeader::take_evaluated(std::span<Evaluated> evaluated) {
     its.logits.resize(static_cast<size_t>(n_logits));
     if (n_logits > 0)
       groups_.commands->receive(std::as_writable_bytes(std::span(its.logits)), rank);
-    if (static_cast<size_t>(rank) < evaluated.size())
+    if (shape_.deals_blocks() && rank == shape_.blocks.back().rank)
+      evaluated.front().logits = std::move(its.logits);
+    else if (static_cast<size_t>(rank) < evaluated.size())
       evaluated[static_cast<size_t>(rank)] = std::move(its);
   }
 }

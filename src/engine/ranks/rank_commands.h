@@ -47,7 +47,8 @@ class RankLeader {
   void step(std::span<const HostBatch> micro_batches);
   void rehearse(std::span<const HostBatch> micro_batches, bool settles);
   /** Each rank evaluates a batch: the first of these is the leader's, and where there are fewer
-   * than ranks, several have the last one. */
+   * than ranks, several have the last one. Where the blocks are split they evaluate one together.
+   */
   void evaluate(std::span<const HostBatch> batches, bool wants_logits);
   /** What the others found, in the place of their batches. */
   void take_evaluated(std::span<Evaluated> evaluated);

@@ -195,7 +195,9 @@ void Segments::set_bytes(int block,
 }
 
 std::vector<std::byte> Segments::bytes_of(int block, Segment segment) const {
-  if (memory_.layout().segment(block, segment) < 0) return {};
+  // Where the blocks are split over ranks, others than the leader may have it.
+  const bool may_be_of_others = leader_ && shape_.deals_blocks();
+  if (memory_.layout().segment(block, segment) < 0 && !may_be_of_others) return {};
   StepShape of = shape_;
   if (leader_) of.ranks = {};
   std::vector<std::byte> bytes(static_cast<size_t>(segment_bytes(of, block, segment)));
