@@ -6499,6 +6499,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>Hosts of a run, this one first, then those on which this command starts Ferry by ssh. It needs keys, not passwords. @FILE reads them from a file, a host a line, as mpirun does.</source>
         <translation>一个运行的各台主机，本机在前，其后是由本命令通过 ssh 启动 Ferry 的主机。需要密钥登录，而不是密码。@ 后写文件名则从该文件读取主机，每行一台。</translation>
     </message>
+    <message>
+        <source>How several GPUs share a step. samples: each takes some of its micro-batches through the whole model, and holds a part of each block. blocks: each has some of the blocks, all micro-batches pass from GPU to GPU, and no weights or gradients do; it wants as many micro-batches as GPUs. auto takes blocks where that is 10 % faster, or alone fits. Never changes the result.</source>
+        <translation>多块 GPU 如何分担一步。samples：每块 GPU 让一部分微批次通过整个模型，并持有每个块的一部分。blocks：每块 GPU 持有一部分块，所有微批次在 GPU 之间依次传递，而权重和梯度不传递；微批次最好不少于 GPU 数量。auto 在 blocks 快 10 % 或只有它放得下时采用 blocks。从不改变结果。</translation>
+    </message>
+    <message>
+        <source>Split over GPUs</source>
+        <translation>在 GPU 之间的划分</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

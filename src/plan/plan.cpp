@@ -53,7 +53,9 @@ StepShape make_step_shape(const ModelTable& model,
   shape.compute = model.compute;
   shape.optim = request.optim;
   shape.split_master = request.split_master;
-  shape.ranks = {.world = request.world, .shares = request.shares};
+  const RankSplit split = request.split.value_or(RankSplit::samples);
+  shape.ranks = {.world = request.world, .split = split};
+  if (split == RankSplit::samples) shape.ranks.shares = request.shares;
   shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_ranks_per_host = request.n_per_host;
   shape.n_micro_max = Rounds(shape.ranks, static_cast<int>(n_micro)).n();
@@ -82,6 +84,7 @@ StepShape make_step_shape(const ModelTable& model,
     block.gathers_each_pass = request.zero_level == kZeroLevel_most;
     shape.blocks.push_back(std::move(block));
   }
+  if (shape.deals_blocks()) deal_blocks(shape);
   link_blocks(shape, model, largest);
   if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
   if (const GenerationShape generation = generation_shape(request.generation, largest);

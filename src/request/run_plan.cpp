@@ -326,6 +326,7 @@ std::string timing_settings_of(const config::Config& config) {
   add("threads", fmt::format("{}", n_usable_threads()));
   const RunRanks ranks = ranks_of(config);
   if (ranks.world > 1) add(kRanks, fmt::format("{}", ranks.world));
+  if (config.text("gpu_split") == name_of(RankSplit::blocks)) add("gpu_split", "blocks");
   if (!ranks.shares.empty()) add("gpu_shares", fmt::format("{}", fmt::join(ranks.shares, ",")));
   return settings;
 }
@@ -446,6 +447,14 @@ PlanRequest make_plan_request(const config::Config& config,
           wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (const std::string& level = config.text("zero_level"); level != "auto")
     request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
+  if (const std::string& wish = config.text("gpu_split"); wish != "auto")
+    request.split = wish == "blocks" ? RankSplit::blocks : RankSplit::samples;
+  if (request.world > 1 && request.split == RankSplit::blocks &&
+      request.order == AccumulationOrder::horizontal)
+    throw Error(
+        Fault::usage, "config.accumulation_order",
+        "with gpu_split = blocks all micro-batches pass through a block before the next one",
+        "leave accumulation_order out, or choose gpu_split = samples");
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
   request.timed_with = timing_settings_of(config);

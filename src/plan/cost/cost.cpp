@@ -266,7 +266,8 @@ double CostModel::exchange_seconds(const Action& action) const {
     }
   } within, between;  // a host, hosts
   const auto add = [&](const Bytes& bytes, double Crossing::*way) {
-    if (bytes.peer == shape_.ranks.rank) return;
+    // A value never stays on a rank, whichever gives it.
+    if (bytes.peer == shape_.ranks.rank && action.verb != Verb::pass_value) return;
     const bool is_near = bytes.peer < 0 || shape_.is_of_this_host(bytes.peer);
     Crossing& crossing = is_near ? within : between;
     crossing.*way += static_cast<double>(bytes.n_bytes);
@@ -440,6 +441,7 @@ double CostModel::passes_seconds(int64_t n_micro, std::optional<Activations> mos
   };
   const int first_backward = shape_.first_backward();
   for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (!shape_.runs(b)) continue;
     seconds += least_seconds(times_of(b, kForward));
     if (b < first_backward) continue;
     const BlockShape& block = shape_.blocks[b];

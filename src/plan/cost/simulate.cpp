@@ -78,45 +78,33 @@ std::vector<double> replayed_shares(const CostModel& cost,
   return shares;
 }
 
+/** A rank's list, and what it is made for. */
+struct RankSteps {
+  const StepShape& shape;
+  const Layout& layout;
+  const StepList& list;
+};
+
+/** Runs the lists of some ranks, of which the first is reported: all of them where values pass
+ * between these, else one that stands for all. */
 class Simulator {
  public:
-  Simulator(const CostModel& cost,
-            const StepShape& shape,
-            const Layout& layout,
-            const StepList& list,
-            double n_each,
-            bool serial)
-      : list_(list), serial_(serial), n_each_(n_each), has_fewer_graphs_(list.size(), false) {
-    const std::vector<double> replayed = replayed_shares(cost, list, shape.order, n_each);
-    const int64_t end_of_pinned = pinned_end(layout, shape.pinned_bytes_max);
-    double last_share = 0;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const double times = list[i].micro >= 0 ? n_each : 1;
-      seconds_.push_back(
-          cost.seconds(list[i], replayed[i], ring_bytes_of(layout, list[i], end_of_pinned)) *
-          times);
-      // The number of launches stays that of one micro-batch, however many are simulated as one. A
-      // stream holds about as many launches as a micro-batch has, and a pass with few of them is
-      // made up for by another pass of the same micro-batch.
-      const CostModel::Submission submission = cost.submission(list[i], replayed[i]);
-      submissions_.push_back({submission.seconds * times, submission.n_launches});
-      if (cost.may_be_replayed(list[i])) {
-        has_fewer_graphs_[i] = replayed[i] < last_share;
-        last_share = replayed[i];
-      }
-      if (list[i].verb == Verb::decide) decide_ = i;
-      if (list[i].verb == Verb::commit) commit_ = i;
-      if (list[i].verb != Verb::update && list[i].verb != Verb::send_weights) continue;
-      const auto block = static_cast<size_t>(list[i].block);
-      update_of_.resize(std::max(update_of_.size(), block + 1), -1);
-      update_of_[block] = static_cast<int>(i);
-    }
+  Simulator(const CostModel& cost, const std::vector<RankSteps>& ranks, double n_each, bool serial)
+      : serial_(serial), n_each_(n_each), ranks_(ranks.size()) {
+    for (size_t r = 0; r < ranks.size(); ++r)
+      add(cost, ranks[r], r);
+    if (ranks.size() > 1) join();
+    const size_t n_lanes = ranks_.size() * kQueues;
+    queues_.resize(n_lanes);
+    next_.resize(n_lanes);
+    n_seen_.resize(n_lanes);
+    running_.resize(n_lanes);
     for (int step = 0; step < kSteps; ++step)
-      for (size_t i = 0; i < list.size(); ++i)
-        queues_[queue_of(i)].push_back({step, i});
-    ended_.assign(kSteps, std::vector<double>(list.size(), kNever));
+      for (size_t i = 0; i < entries_.size(); ++i)
+        queues_[lane_of(i)].push_back({step, i});
+    ended_.assign(kSteps, std::vector<double>(entries_.size(), kNever));
     began_ = ended_;
-    const bool has_ring = needs_ring(layout, shape.pinned_bytes_max);
+    const bool has_ring = needs_ring(ranks.front().layout, ranks.front().shape.pinned_bytes_max);
     for (size_t beside = 0; beside < speeds_.size(); ++beside)
       for (size_t q = 0; q < kQueues; ++q)
         speeds_[beside][q] =
@@ -133,43 +121,137 @@ class Simulator {
   void run() {
     while (start_ready() || n_running() > 0)
       advance();
-    for (size_t q = 0; q < kQueues; ++q)
-      FERRY_CHECK(next_[q] == queues_[q].size(), "the simulation stands still");
+    for (size_t lane = 0; lane < queues_.size(); ++lane)
+      FERRY_CHECK(next_[lane] == queues_[lane].size(), "the simulation stands still");
   }
+  /** By index into the first rank's list. */
   double ended(int step, size_t i) const { return ended_[static_cast<size_t>(step)][i]; }
   double began(int step, size_t i) const { return began_[static_cast<size_t>(step)][i]; }
-  size_t decide() const { return decide_; }
-  double seconds(size_t i) const { return seconds_[i]; }
+  size_t decide() const { return ranks_.front().decide; }
+  double seconds(size_t i) const { return entries_[i].seconds; }
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   struct Item {
     int step;
-    size_t action;
+    size_t entry;
   };
   struct Running {
     Item item{};
     double left_s = 0;  ///< seconds of work, at full speed
     bool is_running = false;
   };
+  /** An action of a rank's list. */
+  struct Entry {
+    const Action* action = nullptr;
+    size_t rank = 0;
+    double seconds = 0;
+    CostModel::Submission submission;
+    bool has_fewer_graphs = false;  ///< a smaller share than the action before
+    size_t first = 0;               ///< the first entry of the rank, from which its list counts
+    std::vector<size_t> after;      ///< entries of other ranks
+  };
+  struct Rank {
+    size_t decide = 0, commit = 0;  ///< entries
+    std::vector<int> update_of;     ///< by block: the entry that ends its update; -1: none
+    double submitted_s = 0;         ///< when what was started on the GPU had been launched
+    /** The items that were started on the GPU, each with its number of launches. */
+    std::vector<std::pair<Item, double>> launched;
+    size_t n_done = 0;  ///< the ones that ended long enough ago to hold nobody up
+    double n_launched() const { return launched.empty() ? 0 : launched.back().second; }
+    void not_before(double time_s) { submitted_s = std::max(submitted_s, time_s); }
+  };
 
-  size_t queue_of(size_t i) const { return serial_ ? 0 : static_cast<size_t>(list_[i].queue); }
+  void add(const CostModel& cost, const RankSteps& its, size_t r) {
+    const StepList& list = its.list;
+    const std::vector<double> replayed = replayed_shares(cost, list, its.shape.order, n_each_);
+    const int64_t end_of_pinned = pinned_end(its.layout, its.shape.pinned_bytes_max);
+    const size_t first = entries_.size();
+    Rank& rank = ranks_[r];
+    double last_share = 0;
+    for (size_t i = 0; i < list.size(); ++i) {
+      Entry& entry = entries_.emplace_back();
+      entry.action = &list[i];
+      entry.rank = r;
+      entry.first = first;
+      const double times = list[i].micro >= 0 ? n_each_ : 1;
+      entry.seconds =
+          cost.seconds(list[i], replayed[i], ring_bytes_of(its.layout, list[i], end_of_pinned)) *
+          times;
+      // The number of launches stays that of one micro-batch, however many are simulated as one. A
+      // stream holds about as many launches as a micro-batch has, and a pass with few of them is
+      // made up for by another pass of the same micro-batch.
+      const CostModel::Submission submission = cost.submission(list[i], replayed[i]);
+      entry.submission = {submission.seconds * times, submission.n_launches};
+      if (cost.may_be_replayed(list[i])) {
+        entry.has_fewer_graphs = replayed[i] < last_share;
+        last_share = replayed[i];
+      }
+      if (list[i].verb == Verb::decide) rank.decide = first + i;
+      if (list[i].verb == Verb::commit) rank.commit = first + i;
+      if (list[i].verb != Verb::update && list[i].verb != Verb::send_weights) continue;
+      const auto block = static_cast<size_t>(list[i].block);
+      rank.update_of.resize(std::max(rank.update_of.size(), block + 1), -1);
+      rank.update_of[block] = static_cast<int>(first + i);
+    }
+  }
+  /** Ties what passes between the ranks: each has the same of these actions, in the same order. A
+   * value takes its time on the rank that gives it, and decisions wait for all ranks. */
+  void join() {
+    std::vector<std::vector<size_t>> passed;  // by number: the action of each rank
+    std::vector<size_t> n_passed(ranks_.size());
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].action->verb != Verb::pass_value) continue;
+      const size_t n = n_passed[entries_[i].rank]++;
+      if (n == passed.size()) passed.emplace_back();
+      passed[n].push_back(i);
+    }
+    for (const std::vector<size_t>& all : passed) {
+      const auto gives = [&](size_t i) { return !entries_[i].action->reads.empty(); };
+      const size_t giver = *std::ranges::find_if(all, gives);
+      for (size_t i : all) {
+        if (i == giver) continue;
+        entries_[i].seconds = 0;
+        if (entries_[i].action->writes.empty()) continue;
+        entries_[i].after.push_back(giver);
+        for (int before : entries_[i].action->after)  // the value has room there
+          entries_[giver].after.push_back(entries_[i].first + static_cast<size_t>(before));
+      }
+    }
+    for (const Rank& one : ranks_)
+      for (const Rank& other : ranks_) {
+        const Entry& theirs = entries_[other.decide];
+        for (int before : theirs.action->after)
+          if (&one != &other)
+            entries_[one.decide].after.push_back(theirs.first + static_cast<size_t>(before));
+      }
+  }
+
+  size_t lane_of(size_t i) const {
+    const Entry& entry = entries_[i];
+    return entry.rank * kQueues + (serial_ ? 0 : static_cast<size_t>(entry.action->queue));
+  }
   bool has_ended(int step, size_t i) const {
     return step < 0 || ended_[static_cast<size_t>(step)][i] <= now_;
   }
   /** `n_seen` of what the item waits for has been seen to have ended. */
   bool is_ready(const Item& item, size_t& n_seen) const {
-    const Action& action = list_[item.action];
+    const Entry& entry = entries_[item.entry];
+    const Action& action = *entry.action;
+    const Rank& rank = ranks_[entry.rank];
     // The stepping thread waits for the decision before it submits what follows.
-    if (item.action > decide_ && !has_ended(item.step, decide_)) return false;
-    if (!has_ended(item.step - 1, decide_)) return false;
-    if (action.after_commit && !has_ended(item.step - 1, commit_)) return false;
+    if (item.entry > rank.decide && !has_ended(item.step, rank.decide)) return false;
+    if (!has_ended(item.step - 1, rank.decide)) return false;
+    if (action.after_commit && !has_ended(item.step - 1, rank.commit)) return false;
     for (; n_seen < action.after.size(); ++n_seen)
-      if (!has_ended(item.step, static_cast<size_t>(action.after[n_seen]))) return false;
+      if (!has_ended(item.step, entry.first + static_cast<size_t>(action.after[n_seen])))
+        return false;
+    for (size_t other : entry.after)
+      if (!has_ended(item.step, other)) return false;
     for (int block : action.after_update) {
       const auto b = static_cast<size_t>(block);
-      if (b < update_of_.size() && update_of_[b] >= 0 &&
-          !has_ended(item.step - 1, static_cast<size_t>(update_of_[b])))
+      if (b < rank.update_of.size() && rank.update_of[b] >= 0 &&
+          !has_ended(item.step - 1, static_cast<size_t>(rank.update_of[b])))
         return false;
     }
     return true;
@@ -178,17 +260,17 @@ class Simulator {
     bool any = false;
     for (bool again = true; again;) {
       again = false;
-      for (size_t q = 0; q < kQueues; ++q) {
-        if (running_[q].is_running || next_[q] == queues_[q].size()) continue;
-        const Item item = queues_[q][next_[q]];
-        if (!is_ready(item, n_seen_[q])) continue;
-        ++next_[q];
-        n_seen_[q] = 0;
-        began_[static_cast<size_t>(item.step)][item.action] = now_;
-        running_[q] = {item, submit(q, item), true};
+      for (size_t lane = 0; lane < queues_.size(); ++lane) {
+        if (running_[lane].is_running || next_[lane] == queues_[lane].size()) continue;
+        const Item item = queues_[lane][next_[lane]];
+        if (!is_ready(item, n_seen_[lane])) continue;
+        ++next_[lane];
+        n_seen_[lane] = 0;
+        began_[static_cast<size_t>(item.step)][item.entry] = now_;
+        running_[lane] = {item, submit(item), true};
         any = again = true;
-        if (running_[q].left_s > 0) continue;
-        end(q);
+        if (running_[lane].left_s > 0) continue;
+        end(lane);
       }
     }
     return any;
@@ -196,111 +278,92 @@ class Simulator {
   /** The seconds from now on that the item takes: at least until its last kernel was launched,
    * behind those of the actions before it. Nothing is launched before the decision that the item
    * waits for, nor while too much is pending. Called once for each item, in the queue's order. */
-  double submit(size_t q, const Item& item) {
-    const double seconds = seconds_[item.action];
-    if (serial_ || q != static_cast<size_t>(QueueId::compute)) return seconds;
-    const CostModel::Submission& submission = submissions_[item.action];
-    const int decided = item.action > decide_ ? item.step : item.step - 1;
-    if (decided >= 0) not_before(ended_at({decided, decide_}));
-    hold_back_behind_graphs(item);
-    launched_.push_back({item, n_launched() + submission.n_launches});
-    for (; launched_[n_done_].second <= n_launched() - kPendingLaunches; ++n_done_)
-      not_before(ended_at(launched_[n_done_].first));
-    submitted_s_ += submission.seconds;
-    return std::max(seconds, submitted_s_ - now_);
+  double submit(const Item& item) {
+    const Entry& entry = entries_[item.entry];
+    if (serial_ || entry.action->queue != QueueId::compute) return entry.seconds;
+    Rank& rank = ranks_[entry.rank];
+    const CostModel::Submission& submission = entry.submission;
+    const int decided = item.entry > rank.decide ? item.step : item.step - 1;
+    if (decided >= 0) rank.not_before(ended_at({decided, rank.decide}));
+    hold_back_behind_graphs(entry);
+    rank.launched.push_back({item, rank.n_launched() + submission.n_launches});
+    for (; rank.launched[rank.n_done].second <= rank.n_launched() - kPendingLaunches; ++rank.n_done)
+      rank.not_before(ended_at(rank.launched[rank.n_done].first));
+    rank.submitted_s += submission.seconds;
+    return std::max(entry.seconds, rank.submitted_s - now_);
   }
   /** Holds back the submitting thread where graphs end: it is ahead by no more launches than a
    * stream takes. For micro-batches that are simulated as one, a launch stands for as many
    * launches as there are micro-batches. */
-  void hold_back_behind_graphs(const Item& item) {
-    const CostModel::Submission& submission = submissions_[item.action];
-    if (n_each_ > 1 && has_fewer_graphs_[item.action])
-      not_before(now_ - kPendingLaunches * submission.seconds / n_each_ / submission.n_launches);
+  void hold_back_behind_graphs(const Entry& entry) {
+    const CostModel::Submission& submission = entry.submission;
+    if (n_each_ > 1 && entry.has_fewer_graphs)
+      ranks_[entry.rank].not_before(now_ - kPendingLaunches * submission.seconds / n_each_ /
+                                               submission.n_launches);
   }
-  void not_before(double time_s) { submitted_s_ = std::max(submitted_s_, time_s); }
   double ended_at(const Item& item) const {
-    return ended_[static_cast<size_t>(item.step)][item.action];
+    return ended_[static_cast<size_t>(item.step)][item.entry];
   }
-  double n_launched() const { return launched_.empty() ? 0 : launched_.back().second; }
-  void end(size_t q) {
-    const Item item = running_[q].item;
-    ended_[static_cast<size_t>(item.step)][item.action] = now_;
-    running_[q].is_running = false;
+  void end(size_t lane) {
+    const Item item = running_[lane].item;
+    ended_[static_cast<size_t>(item.step)][item.entry] = now_;
+    running_[lane].is_running = false;
   }
   int n_running() const {
     return static_cast<int>(std::ranges::count_if(running_, &Running::is_running));
   }
-  void advance() {
+  /** The speeds of a rank's queues beside each other. */
+  const std::array<double, kQueues>& speeds_of(size_t rank) const {
     const auto runs = [&](QueueId queue) {
-      return static_cast<size_t>(running_[static_cast<size_t>(queue)].is_running);
+      return static_cast<size_t>(running_[rank * kQueues + static_cast<size_t>(queue)].is_running);
     };
-    const std::array<double, kQueues>& speed =
-        speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host) +
-                8 * runs(QueueId::nvme_read) + 16 * runs(QueueId::nvme_write) +
-                32 * runs(QueueId::collective)];
-    double step_s = kNever;
-    for (size_t q = 0; q < kQueues; ++q) {
-      if (!running_[q].is_running) continue;
-      step_s = std::min(step_s, running_[q].left_s / speed[q]);
-    }
+    return speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host) +
+                   8 * runs(QueueId::nvme_read) + 16 * runs(QueueId::nvme_write) +
+                   32 * runs(QueueId::collective)];
+  }
+  void advance() {
     if (n_running() == 0) return;
+    std::vector<const std::array<double, kQueues>*> speeds;
+    for (size_t rank = 0; rank < ranks_.size(); ++rank)
+      speeds.push_back(&speeds_of(rank));
+    const auto speed_of = [&](size_t lane) { return (*speeds[lane / kQueues])[lane % kQueues]; };
+    double step_s = kNever;
+    for (size_t lane = 0; lane < running_.size(); ++lane)
+      if (running_[lane].is_running)
+        step_s = std::min(step_s, running_[lane].left_s / speed_of(lane));
     FERRY_CHECK(step_s < kNever, "an action of the simulation never ends");
     now_ += step_s;
-    for (size_t q = 0; q < kQueues; ++q) {
-      if (!running_[q].is_running) continue;
-      running_[q].left_s -= step_s * speed[q];
-      if (running_[q].left_s <= 1e-12) end(q);
+    for (size_t lane = 0; lane < running_.size(); ++lane) {
+      if (!running_[lane].is_running) continue;
+      running_[lane].left_s -= step_s * speed_of(lane);
+      if (running_[lane].left_s <= 1e-12) end(lane);
     }
   }
 
-  const StepList& list_;
   bool serial_;
   double n_each_;
-  std::vector<bool> has_fewer_graphs_;  ///< by action: a smaller share than the action before
-  size_t decide_ = 0, commit_ = 0;
-  std::vector<double> seconds_;  ///< by action
-  std::vector<CostModel::Submission> submissions_;
-  double submitted_s_ = 0;  ///< when what was started on the GPU had been launched
-  /** The items that were started on the GPU, each with its number of launches. */
-  std::vector<std::pair<Item, double>> launched_;
-  size_t n_done_ = 0;  ///< the ones that ended long enough ago to hold nobody up
+  std::vector<Rank> ranks_;
+  std::vector<Entry> entries_;  ///< rank by rank
   /** Speeds by what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write, 32: collective),
    * then by queue. */
   std::array<std::array<double, kQueues>, 64> speeds_{};
-  std::vector<int> update_of_;  ///< by block: index of the action that ends its update; -1: none
-  std::array<std::vector<Item>, kQueues> queues_;
-  std::array<size_t, kQueues> next_{}, n_seen_{};
-  std::array<Running, kQueues> running_;
-  std::vector<std::vector<double>> began_, ended_;  ///< by step, action
+  // By lane, a queue of a rank.
+  std::vector<std::vector<Item>> queues_;
+  std::vector<size_t> next_, n_seen_;
+  std::vector<Running> running_;
+  std::vector<std::vector<double>> began_, ended_;  ///< by step, entry
   double now_ = 0;
 };
 
-}  // namespace
-
-QueueId Simulation::binding() const {
-  return static_cast<QueueId>(std::ranges::max_element(busy_s) - busy_s.begin());
-}
-
-Simulation simulate_steps(const CostModel& cost,
-                          const StepShape& shape,
-                          int n_micro,
-                          UpdateOrder order,
+/** What the simulation of these ranks says of the first. */
+Simulation simulate_ranks(const CostModel& cost,
+                          const std::vector<RankSteps>& ranks,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
-  const Layout layout = make_layout(shape);
-  return simulate_list(cost, shape, layout, make_training_list(shape, layout, n_micro, order),
-                       serial, keeps_actions, n_each);
-}
-
-Simulation simulate_list(const CostModel& cost,
-                         const StepShape& shape,
-                         const Layout& layout,
-                         const StepList& list,
-                         bool serial,
-                         bool keeps_actions,
-                         double n_each) {
-  Simulator simulator(cost, shape, layout, list, n_each, serial);
+  const StepShape& shape = ranks.front().shape;
+  const StepList& list = ranks.front().list;
+  Simulator simulator(cost, ranks, n_each, serial);
   simulator.run();
   Simulation out;
   const size_t decide = simulator.decide();
@@ -327,6 +390,45 @@ Simulation simulate_list(const CostModel& cost,
                              .begin_s = simulator.began(step, i) - start,
                              .end_s = simulator.ended(step, i) - start});
   return out;
+}
+
+}  // namespace
+
+QueueId Simulation::binding() const {
+  return static_cast<QueueId>(std::ranges::max_element(busy_s) - busy_s.begin());
+}
+
+Simulation simulate_steps(const CostModel& cost,
+                          const StepShape& shape,
+                          int n_micro,
+                          UpdateOrder order,
+                          bool serial,
+                          bool keeps_actions,
+                          double n_each) {
+  // Where each rank has parts of all blocks, one stands for all.
+  const size_t n_ranks = shape.deals_blocks() ? static_cast<size_t>(shape.ranks.world) : 1;
+  std::vector<StepShape> shapes(n_ranks, shape);
+  std::vector<Layout> layouts;
+  std::vector<StepList> lists;
+  for (size_t rank = 0; rank < n_ranks; ++rank) {
+    if (n_ranks > 1) shapes[rank].ranks.rank = static_cast<int>(rank);
+    layouts.push_back(make_layout(shapes[rank]));
+    lists.push_back(make_training_list(shapes[rank], layouts[rank], n_micro, order));
+  }
+  std::vector<RankSteps> ranks;
+  for (size_t rank = 0; rank < n_ranks; ++rank)
+    ranks.push_back({shapes[rank], layouts[rank], lists[rank]});
+  return simulate_ranks(cost, ranks, serial, keeps_actions, n_each);
+}
+
+Simulation simulate_list(const CostModel& cost,
+                         const StepShape& shape,
+                         const Layout& layout,
+                         const StepList& list,
+                         bool serial,
+                         bool keeps_actions,
+                         double n_each) {
+  return simulate_ranks(cost, {{shape, layout, list}}, serial, keeps_actions, n_each);
 }
 
 }  // namespace ferry

@@ -112,7 +112,7 @@ class Mover {
         groups_(movable_groups(request, plan.shape)),
         memory_(request.has_gpu ? Place::host : Place::device),
         n_grad_slots_(plan.shape.n_grad_slots) {
-    if (plan.shape.has_peers()) return;  // their weights and gradients stay in memory
+    if (plan.shape.cuts_blocks()) return;  // their weights and gradients stay in memory
     const std::vector<bool> shares = sharers(plan.shape);
     int64_t n_blocks = 0;
     for (const Group& group : groups_)

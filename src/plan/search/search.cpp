@@ -136,7 +136,7 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan, bool is
   const double streamed_share =
       fills ? std::max(0.0, 1 - static_cast<double>(request.gpu_budget_bytes) / resident_bytes) : 1;
   const double n_passes =
-      shape.order == AccumulationOrder::vertical ? 1 : static_cast<double>(plan.n_micro);
+      shape.order == AccumulationOrder::vertical ? 1 : static_cast<double>(shape.n_micro_max);
   // A pass finds in the slots what the pass before it left there.
   const double kept_bytes = 2 * shape.n_weight_slots * largest_bytes;
   return n_passes * std::max(0.0, streamed_share * (forward_bytes + backward_bytes) - kept_bytes);
@@ -171,7 +171,7 @@ bool can_be_faster(const CostModel& cost,
                    const Variant& variant,
                    double enough_s) {
   const Activations most = one_more_kept(variant.candidate.choice.activations);
-  return cost.passes_seconds(plan.n_micro, most) < enough_s &&
+  return cost.passes_seconds(plan.shape.n_micro_max, most) < enough_s &&
          (variant.filling.part == Filling::Part::weights ||
           cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/false)) <
               enough_s);
@@ -182,7 +182,7 @@ bool can_be_faster(const CostModel& cost,
                    const PlanRequest& request,
                    const Plan& plan,
                    double enough_s) {
-  return cost.passes_seconds(plan.n_micro) < enough_s &&
+  return cost.passes_seconds(plan.shape.n_micro_max) < enough_s &&
          cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/true)) <
              enough_s;
 }
@@ -370,7 +370,8 @@ class Searcher {
           const Variant variant = {start.candidate, n_slots, {share, part}, start.uses_nvme};
           if (variant == start) continue;
           if (part == Part::weights && !may_gain_by_weights) continue;
-          if (part == Part::states && (!may_gain_by_states || request_.world > 1)) continue;
+          const bool are_cut = request_.world > 1 && request_.split != RankSplit::blocks;
+          if (part == Part::states && (!may_gain_by_states || are_cut)) continue;
           if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
           if (share < 1 && (request_.placement || started.n_resident == 0)) continue;
           std::optional<Plan> plan = plan_of(variant);

@@ -226,13 +226,16 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
   const RunRanks ranks = ranks_to_start(job.config);
   if (ranks.world == 1) return;
   job.team = met ? std::move(met) : std::make_shared<RankTeam>(ranks, job.config);
+  const std::string taken = ranks.shares.empty()
+                                ? "in turn"
+                                : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "));
   job.notes.push_back(fmt::format(
-      "{} {}{} share each step: they take its micro-batches {}, and each holds a part of "
-      "the states",
-      ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
+      "{} {}{} share each step: {}", ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
       ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : "",
-      ranks.shares.empty() ? "in turn"
-                           : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "))));
+      job.plan.shape.deals_blocks()
+          ? "each has some of the blocks, and all micro-batches pass through these in turn"
+          : fmt::format("they take its micro-batches {}, and each holds a part of the states",
+                        taken)));
 }
 
 }  // namespace

@@ -39,6 +39,41 @@ TEST_F(SharedSteps, HaveTheBitsOfOneWhereEachPassGathersWeights) {
   expect_same_run("one", "gathered");
 }
 
+TEST_F(SharedSteps, HaveTheBitsOfOneWithTheBlocksInTurn) {
+  for (int n : {2, 3}) {
+    const std::string run = "in_turn_" + std::to_string(n);
+    ASSERT_EQ(ferry(new_run(run, {"--gpus=" + std::to_string(n), "--gpu-split=blocks"})).code(), 0)
+        << text_of(root_ / "err");
+    EXPECT_NE(text_of(root_ / "err").find("each has some of the blocks"), std::string::npos)
+        << text_of(root_ / "err");
+    expect_same_run("one", run);
+  }
+  // Others go on, in either way.
+  pid_t leader = start(new_run("in_turn", {"--gpus=2", "--gpu-split=blocks"}));
+  for (const auto& [split, step] : {std::pair("samples", 20), std::pair("blocks", 40)}) {
+    wait_for_line("in_turn", step);
+    ::kill(leader, SIGKILL);
+    EXPECT_TRUE(wait_for(leader).was_killed());
+    leader = start(go_on("in_turn", {"--gpus=3", std::string("--gpu-split=") + split}));
+  }
+  EXPECT_EQ(wait_for(leader).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "in_turn");
+}
+
+TEST_F(SharedSteps, KeepTheirBlocksOnADrive) {
+  const fs::path drive = root_ / "drive_of_blocks";
+  fs::create_directories(drive);
+  const std::vector<std::string> in_turn = {"--gpus=2", "--gpu-split=blocks", "--placement=nvme",
+                                            "--nvme-path=" + drive.string()};
+  pid_t leader = start(new_run("blocks_on_drive", in_turn));
+  wait_for_line("blocks_on_drive", 30);
+  EXPECT_NE(text_of(root_ / "blocks_on_drive" / "run.json").find("states of"), std::string::npos);
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
+  ASSERT_EQ(ferry(go_on("blocks_on_drive", in_turn)).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "blocks_on_drive");
+}
+
 /** GPUs of different speed; a run that goes on with others leaves the shares behind. */
 TEST_F(SharedSteps, HaveTheBitsOfOneInWhateverSharesTheyRun) {
   const auto shared = [](const std::string& run, int n, const std::string& shares) {
@@ -256,6 +291,12 @@ TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
   EXPECT_NE(refusal({"--gpus=0"}).find("at least one GPU"), std::string::npos);
   EXPECT_NE(refusal({"--gpus=1,1"}).find("named twice"), std::string::npos);
   EXPECT_NE(refusal({"--gpus=two"}).find("'two' is no number"), std::string::npos);
+  EXPECT_NE(refusal({"--gpus=2", "--gpu-split=blocks", "--gpu-shares=2,1"})
+                .find("leave one of the two out"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--gpus=2", "--gpu-split=blocks", "--accumulation-order=horizontal"})
+                .find("leave accumulation_order out"),
+            std::string::npos);
   EXPECT_FALSE(fs::exists(root_ / "refused"));
 }
 
