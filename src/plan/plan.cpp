@@ -197,14 +197,15 @@ Simulation simulate_plan(const CostModel& cost,
 }
 
 std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& wishes) {
-  const PlanRequest request = settle_rank_choices(model, wishes);
+  auto [request, found] = settle_rank_choices(model, wishes);
   if (auto plan = find_learnt_plan(model, request)) return plan;
-  return search_plan(model, request).plan;
+  return found ? std::move(found) : search_plan(model, request).plan;
 }
 
 Plan make_plan(const ModelTable& model, const PlanRequest& wishes, std::optional<Plan>* nearest) {
-  const PlanRequest request = settle_rank_choices(model, wishes);
+  auto [request, found] = settle_rank_choices(model, wishes);
   if (auto plan = find_learnt_plan(model, request)) return std::move(*plan);
+  if (found) return std::move(*found);
   Search search = search_plan(model, request);
   if (search.plan) return std::move(*search.plan);
   if (nearest) *nearest = search.nearest;

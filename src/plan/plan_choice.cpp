@@ -138,7 +138,7 @@ PlanChoice choose_plan(const ModelTable& model,
                        Plan plan,
                        const ChoosingOptions& options) {
   if (!wishes.machine || !plan.predicted) return {.plan = std::move(plan)};
-  const PlanRequest request = settle_rank_choices(model, wishes);
+  const PlanRequest request = settle_rank_choices(model, wishes).request;
   return Choosing(model, request, options).choose(std::move(plan));
 }
 

@@ -98,11 +98,15 @@ class Simulator {
     queues_.resize(n_lanes);
     next_.resize(n_lanes);
     n_seen_.resize(n_lanes);
+    blockers_.resize(n_lanes);
     running_.resize(n_lanes);
+    ended_.assign(kSteps, std::vector<double>(entries_.size(), 0));
     for (int step = 0; step < kSteps; ++step)
       for (size_t i = 0; i < entries_.size(); ++i)
-        queues_[lane_of(i)].push_back({step, i});
-    ended_.assign(kSteps, std::vector<double>(entries_.size(), kNever));
+        if (has_work(i)) {
+          queues_[lane_of(i)].push_back({step, i});
+          ended_[static_cast<size_t>(step)][i] = kNever;
+        }
     began_ = ended_;
     const bool has_ring = needs_ring(ranks.front().layout, ranks.front().shape.pinned_bytes_max);
     for (size_t beside = 0; beside < speeds_.size(); ++beside)
@@ -227,31 +231,42 @@ class Simulator {
       }
   }
 
+  /** False of a value that others pass. */
+  bool has_work(size_t i) const {
+    const Action& action = *entries_[i].action;
+    return action.verb != Verb::pass_value || !action.reads.empty() || !action.writes.empty();
+  }
   size_t lane_of(size_t i) const {
     const Entry& entry = entries_[i];
     return entry.rank * kQueues + (serial_ ? 0 : static_cast<size_t>(entry.action->queue));
   }
-  bool has_ended(int step, size_t i) const {
-    return step < 0 || ended_[static_cast<size_t>(step)][i] <= now_;
+  /** True where the entry has not ended in that step, and it is noted for the lane. */
+  bool waits_for(size_t lane, int step, size_t i) {
+    if (step < 0) return false;
+    const double& ended_s = ended_[static_cast<size_t>(step)][i];
+    if (ended_s <= now_) return false;
+    blockers_[lane] = &ended_s;
+    return true;
   }
-  /** `n_seen` of what the item waits for has been seen to have ended. */
-  bool is_ready(const Item& item, size_t& n_seen) const {
+  /** n_seen_ of what the lane's next item waits for have been seen to have ended. */
+  bool is_ready(size_t lane, const Item& item) {
+    if (blockers_[lane] && *blockers_[lane] > now_) return false;
     const Entry& entry = entries_[item.entry];
     const Action& action = *entry.action;
     const Rank& rank = ranks_[entry.rank];
     // The stepping thread waits for the decision before it submits what follows.
-    if (item.entry > rank.decide && !has_ended(item.step, rank.decide)) return false;
-    if (!has_ended(item.step - 1, rank.decide)) return false;
-    if (action.after_commit && !has_ended(item.step - 1, rank.commit)) return false;
-    for (; n_seen < action.after.size(); ++n_seen)
-      if (!has_ended(item.step, entry.first + static_cast<size_t>(action.after[n_seen])))
+    if (item.entry > rank.decide && waits_for(lane, item.step, rank.decide)) return false;
+    if (waits_for(lane, item.step - 1, rank.decide)) return false;
+    if (action.after_commit && waits_for(lane, item.step - 1, rank.commit)) return false;
+    for (size_t& n_seen = n_seen_[lane]; n_seen < action.after.size(); ++n_seen)
+      if (waits_for(lane, item.step, entry.first + static_cast<size_t>(action.after[n_seen])))
         return false;
     for (size_t other : entry.after)
-      if (!has_ended(item.step, other)) return false;
+      if (waits_for(lane, item.step, other)) return false;
     for (int block : action.after_update) {
       const auto b = static_cast<size_t>(block);
       if (b < rank.update_of.size() && rank.update_of[b] >= 0 &&
-          !has_ended(item.step - 1, static_cast<size_t>(rank.update_of[b])))
+          waits_for(lane, item.step - 1, static_cast<size_t>(rank.update_of[b])))
         return false;
     }
     return true;
@@ -263,9 +278,10 @@ class Simulator {
       for (size_t lane = 0; lane < queues_.size(); ++lane) {
         if (running_[lane].is_running || next_[lane] == queues_[lane].size()) continue;
         const Item item = queues_[lane][next_[lane]];
-        if (!is_ready(item, n_seen_[lane])) continue;
+        if (!is_ready(lane, item)) continue;
         ++next_[lane];
         n_seen_[lane] = 0;
+        blockers_[lane] = nullptr;
         began_[static_cast<size_t>(item.step)][item.entry] = now_;
         running_[lane] = {item, submit(item), true};
         any = again = true;
@@ -350,6 +366,7 @@ class Simulator {
   // By lane, a queue of a rank.
   std::vector<std::vector<Item>> queues_;
   std::vector<size_t> next_, n_seen_;
+  std::vector<const double*> blockers_;  ///< the end that the next item was last seen to wait for
   std::vector<Running> running_;
   std::vector<std::vector<double>> began_, ended_;  ///< by step, entry
   double now_ = 0;

@@ -12,15 +12,10 @@
 namespace ferry {
 namespace {
 
-/** A request with one choice of each kind, and its plan. */
-struct Settled {
-  PlanRequest request;
-  std::optional<Plan> plan;
-  double step_s() const {
-    return plan && plan->predicted ? plan->predicted->step_s
-                                   : std::numeric_limits<double>::infinity();
-  }
-};
+double step_s_of(const SettledRanks& settled) {
+  return settled.plan && settled.plan->predicted ? settled.plan->predicted->step_s
+                                                 : std::numeric_limits<double>::infinity();
+}
 
 /** Plans with the samples split and with the blocks split were not yet measured beside each other:
  * blocks are split where that is so much faster. */
@@ -37,8 +32,8 @@ bool may_deal_blocks(const ModelTable& model, const PlanRequest& request) {
 }
 
 /** Each rank has some of the blocks, and the bits are those of one rank. */
-Settled settle_blocks(const ModelTable& model, const PlanRequest& request) {
-  Settled settled = {.request = request};
+SettledRanks settle_blocks(const ModelTable& model, const PlanRequest& request) {
+  SettledRanks settled = {.request = request};
   settled.request.split = RankSplit::blocks;
   settled.request.reduction = Reduction::ordered;
   settled.request.zero_level = kZeroLevel_least;
@@ -47,18 +42,20 @@ Settled settle_blocks(const ModelTable& model, const PlanRequest& request) {
 }
 
 /** The better of the two levels; the first that fits where no times are known. */
-Settled settle_level(const ModelTable& model, const PlanRequest& request, Reduction reduction) {
+SettledRanks settle_level(const ModelTable& model,
+                          const PlanRequest& request,
+                          Reduction reduction) {
   std::vector<int> levels = {kZeroLevel_least, kZeroLevel_most};
   if (request.zero_level) levels = {*request.zero_level};
-  std::optional<Settled> best;
+  std::optional<SettledRanks> best;
   for (int level : levels) {
-    Settled settled = {.request = request};
+    SettledRanks settled = {.request = request};
     settled.request.zero_level = level;
     settled.request.split = RankSplit::samples;
     settled.request.reduction = reduction;
     settled.plan = search_plan(model, settled.request).plan;
     const bool is_better = !best || (settled.plan && !best->plan) ||
-                           settled.step_s() < best->step_s() * (1 - kPrediction_share);
+                           step_s_of(settled) < step_s_of(*best) * (1 - kPrediction_share);
     if (is_better) best = std::move(settled);
   }
   return std::move(*best);
@@ -66,27 +63,28 @@ Settled settle_level(const ModelTable& model, const PlanRequest& request, Reduct
 
 }  // namespace
 
-PlanRequest settle_rank_choices(const ModelTable& model, const PlanRequest& request) {
+SettledRanks settle_rank_choices(const ModelTable& model, const PlanRequest& request) {
   const bool is_settled = request.zero_level && request.reduction && request.split;
-  if (request.world == 1 || !request.trains || is_settled) return request;
-  if (request.split == RankSplit::blocks) return settle_blocks(model, request).request;
-  Settled settled = settle_level(model, request, request.reduction.value_or(Reduction::ordered));
+  if (request.world == 1 || !request.trains || is_settled) return {request};
+  if (request.split == RankSplit::blocks) return settle_blocks(model, request);
+  SettledRanks settled =
+      settle_level(model, request, request.reduction.value_or(Reduction::ordered));
   if (!request.reduction && request.machine) {
-    Settled fast = settle_level(model, request, Reduction::fast);
-    if (fast.step_s() * (1 + kOrdered_share) < settled.step_s()) settled = std::move(fast);
+    SettledRanks fast = settle_level(model, request, Reduction::fast);
+    if (step_s_of(fast) * (1 + kOrdered_share) < step_s_of(settled)) settled = std::move(fast);
   }
   // Steps that runs have timed are known by it, as by the user's own wish (run_plan.cpp).
   if (!request.reduction && settled.request.reduction == Reduction::fast)
     settled.request.timed_with += ", reduction = fast";
   if (!request.split && may_deal_blocks(model, request)) {
-    Settled dealt = settle_blocks(model, request);
+    SettledRanks dealt = settle_blocks(model, request);
     const bool fits_alone = dealt.plan && !settled.plan;
-    if (fits_alone || dealt.step_s() * (1 + kSplit_share) < settled.step_s()) {
+    if (fits_alone || step_s_of(dealt) * (1 + kSplit_share) < step_s_of(settled)) {
       dealt.request.timed_with = request.timed_with + ", gpu_split = blocks";
-      return std::move(dealt.request);
+      return dealt;
     }
   }
-  return std::move(settled.request);
+  return settled;
 }
 
 std::string rank_choices_text(const StepShape& shape) {

@@ -522,7 +522,7 @@ Search search_plan(const ModelTable& model, const PlanRequest& request, Takes ta
 }
 
 std::vector<Plan> search_rivals(const ModelTable& model, const PlanRequest& wishes, double share) {
-  const PlanRequest request = settle_rank_choices(model, wishes);
+  const PlanRequest request = settle_rank_choices(model, wishes).request;
   const auto rivals_of = [&](const PlanRequest& of) {
     return Searcher(model, of, Takes::fastest, share).rivals();
   };

@@ -139,6 +139,72 @@ TEST(Simulation, RanksOfAHostShareItsUpdates) {
   EXPECT_NEAR(step_s(4, 2) / alone_s, 0.5, 0.1);
 }
 
+/** A machine whose GPUs' computing binds, whatever is split. */
+MachineProfile machine_of_ranks(double exchange_bytes_per_s) {
+  MachineProfile machine = even_machine({.copy_bytes_per_s = 1e15, .update_params_per_s = 1e15});
+  machine.gpu->exchange = {.has_peer_access = true, .bytes_per_s = exchange_bytes_per_s};
+  return machine;
+}
+PlanRequest request_of_ranks(const MachineProfile& machine, int world, int64_t n_micro) {
+  PlanRequest request = on_gpu(machine, 200 * kGiB);
+  request.train_batch_size = 16 * n_micro;
+  request.micro_batch_size = 16;
+  request.world = world;
+  return request;
+}
+
+// With the blocks split, ranks wait for each other at the ends of a step, or all the time where
+// there are fewer micro-batches than ranks.
+TEST(Simulation, RanksWaitForWhatTheBlocksBeforeTheirsLeave) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine = machine_of_ranks(1e15);
+  const auto step_s = [&](int world, int64_t n_micro) {
+    PlanRequest request = request_of_ranks(machine, world, n_micro);
+    if (world > 1) request.split = RankSplit::blocks;
+    return make_plan(model, request).predicted->step_s;
+  };
+  EXPECT_NEAR(step_s(2, 1) / step_s(1, 1), 1, 0.1) << "one of two always waits";
+  EXPECT_NEAR(step_s(2, 8) / step_s(1, 8), 0.5, 0.1);
+  EXPECT_NEAR(step_s(4, 2) / step_s(1, 2), 0.5, 0.1) << "two of four always wait";
+  EXPECT_NEAR(step_s(4, 16) / step_s(1, 16), 0.25, 0.07);
+}
+
+// Of few tokens the values between blocks are smaller than the weights.
+TEST(Simulation, SlowLinksBetweenGpusHaveTheBlocksSplit) {
+  const ModelTable model = bert(1024, 24);
+  const auto plan_of = [&](double exchange_bytes_per_s, std::optional<RankSplit> split) {
+    const MachineProfile machine = machine_of_ranks(exchange_bytes_per_s);
+    PlanRequest request = request_of_ranks(machine, 2, 4);
+    request.train_batch_size = 8;
+    request.micro_batch_size = 2;
+    request.split = split;
+    return make_plan(model, request);
+  };
+  EXPECT_TRUE(plan_of(5e9, {}).shape.deals_blocks());
+  EXPECT_TRUE(plan_of(1e15, {}).shape.cuts_blocks());
+  EXPECT_TRUE(plan_of(1e15, RankSplit::blocks).shape.deals_blocks());
+  EXPECT_TRUE(plan_of(5e9, RankSplit::samples).shape.cuts_blocks());
+  EXPECT_LT(plan_of(5e9, {}).predicted->step_s, plan_of(5e9, RankSplit::samples).predicted->step_s);
+}
+
+/** A plan is for the rank with the most bytes of each place. */
+TEST(Simulation, EachRankHasRoomForItsBlocks) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine = machine_of_ranks(1e15);
+  PlanRequest request = request_of_ranks(machine, 3, 4);
+  request.split = RankSplit::blocks;
+  StepShape shape = make_plan(model, request).shape;
+  const LayoutBytes most = layout_bytes(shape);
+  PerPlace<int64_t> seen{};
+  for (shape.ranks.rank = 0; shape.ranks.rank < 3; ++shape.ranks.rank) {
+    const Layout layout = make_layout(shape);
+    for (Place place : {Place::device, Place::host})
+      seen[place] = std::max(seen[place], layout.n_bytes[place]);
+  }
+  EXPECT_EQ(seen[Place::device], most.n_bytes[Place::device]);
+  EXPECT_EQ(seen[Place::host], most.n_bytes[Place::host]);
+}
+
 TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
   const ModelTable recorded = bert(256, 12);
   ModelTable launched = recorded;
