@@ -102,11 +102,12 @@ std::string plan_text(const PresetFacts& facts, const PresetPlan& plan) {
                    : "";
   return fmt::format(
       "# Planned, not measured, for {}:\n"
-      "#   {}: {}{} of {} of host memory, {} of disk.\n"
+      "#   {}: {}{} of {} of host memory{}, {} of disk.\n"
       "#   {}\n"
       "#   More: {}\n",
       machine_text(facts.head), plan.refusal.empty() ? "It fits" : "It does not fit", gpu,
       format_bytes(plan.host_bytes), format_bytes(plan.host_budget_bytes),
+      plan.n_gpus > 1 ? fmt::format(" for each of {} GPUs", plan.n_gpus) : "",
       format_bytes(plan.disk_bytes), plan.refusal.empty() ? time_text(plan) : plan.refusal,
       plan_command(facts, plan));
 }

@@ -102,6 +102,7 @@ PresetRequest preset_request(const PresetFacts& facts, const std::optional<Machi
 PresetPlan plan_preset(const PresetFacts& facts, const std::optional<MachineProfile>& own) {
   const auto [settings, machine, model, request] = preset_request(facts, own);
   PresetPlan result{.has_gpu = request.has_gpu,
+                    .n_gpus = request.world,
                     .train_batch_size = request.train_batch_size,
                     .max_length = request.max_length,
                     .gpu_budget_bytes = request.has_gpu ? request.gpu_budget_bytes : 0,

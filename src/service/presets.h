@@ -33,6 +33,7 @@ std::optional<int64_t> host_memory_bytes(const config::PresetHead& head);
 /** A plan of a preset's training, every text as long as max_length. Planned, never measured. */
 struct PresetPlan {
   bool has_gpu = false;
+  int n_gpus = 1;                                ///< memory is that of each
   std::string refusal;                           ///< why it does not fit; empty: it fits
   std::string why;                               ///< one line: where things lie
   int64_t train_batch_size = 0, max_length = 0;  ///< samples of a step, tokens of a sample
