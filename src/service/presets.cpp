@@ -153,6 +153,9 @@ std::vector<std::string> lacks(const MachineHere& here, const config::PresetHead
     if (here.gpu_bytes > 0 && here.compute_capability < kBf16_capability &&
         card.compute_capability >= kBf16_capability)
       found.emplace_back("a GPU without bf16, which computes in fp16");
+    if (here.gpu_bytes > 0 && here.n_gpus < card.n_of_host)
+      found.push_back(fmt::format("{} GPU{} instead of {}", here.n_gpus,
+                                  here.n_gpus == 1 ? "" : "s", card.n_of_host));
   }
   compare(here.host_bytes, host_memory_bytes(head).value_or(0), kHostShare, "host");
   return found;

@@ -64,6 +64,7 @@ struct MachineHere {
   int64_t gpu_bytes = 0;  ///< of its GPU; 0: it has none
   int compute_capability = 0;
   int64_t host_bytes = 0;
+  int n_gpus = 1;  ///< where it has a GPU
 };
 
 /** Phrases for what the machine has less of than the one that the preset was made for: "12.0 GiB of

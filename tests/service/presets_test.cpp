@@ -148,6 +148,10 @@ TEST(Lacks, SaysWhatIsLess) {
   EXPECT_EQ(said({24 * kGiB, 75, 128 * kGiB}), "a GPU without bf16, which computes in fp16;");
   EXPECT_EQ(said({0, 0, 128 * kGiB}), "no GPU to train on;");
   EXPECT_EQ(lacks({}, {}).size(), 0u);
+  const config::PresetHead of_four = {.card = "4x4090-24g", .host_memory_bytes = 128 * kGiB};
+  EXPECT_EQ(lacks({24 * kGiB, 89, 128 * kGiB, 4}, of_four).size(), 0u);
+  EXPECT_EQ(lacks({24 * kGiB, 89, 128 * kGiB, 1}, of_four),
+            std::vector<std::string>{"1 GPU instead of 4"});
 }
 
 TEST_F(PresetPlans, ThePageHasThem) {

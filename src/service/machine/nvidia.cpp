@@ -1,5 +1,6 @@
 #include "src/service/machine/nvidia.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -104,6 +105,15 @@ const Gpu* first_visible_gpu(const Nvidia& nvidia) {
   const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
   const bool is_number = error == std::errc() && end == first.data() + first.size();
   return is_number && index < nvidia.gpus.size() ? &nvidia.gpus[index] : nullptr;
+}
+
+int n_visible_gpus(const Nvidia& nvidia) {
+  if (!first_visible_gpu(nvidia)) return 0;
+  const auto n_gpus = static_cast<int>(nvidia.gpus.size());
+  const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!text) return n_gpus;
+  const auto n_listed = 1 + std::ranges::count(std::string_view(text), ',');
+  return std::min(n_gpus, static_cast<int>(n_listed));
 }
 
 }  // namespace ferry::service

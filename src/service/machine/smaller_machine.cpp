@@ -14,6 +14,7 @@ MachineHere machine_here(const Nvidia& nvidia, const HostMemory& memory) {
   if (!gpu || refusal_of(facts_of(nvidia, *gpu), gpu_code_of_build())) return here;
   here.gpu_bytes = gpu->memory_total_bytes;
   here.compute_capability = gpu->compute_capability;
+  here.n_gpus = n_visible_gpus(nvidia);
   return here;
 }
 
