@@ -6488,10 +6488,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>分片级别（ZeRO）</translation>
     </message>
     <message>
-        <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches. Empty: all get as many. On GPUs of one model it never changes the result.</source>
-        <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次。留空：各 GPU 数量相同。在同一型号的 GPU 上绝不改变结果。</translation>
-    </message>
-    <message>
         <source>Shares of the GPUs</source>
         <translation>各 GPU 的份额</translation>
     </message>
@@ -6506,6 +6502,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Split over GPUs</source>
         <translation>在 GPU 之间的划分</translation>
+    </message>
+    <message>
+        <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. Empty: all get as many. On GPUs of one model it never changes the result.</source>
+        <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次，或者块。留空：各 GPU 数量相同。在同一型号的 GPU 上绝不改变结果。</translation>
     </message>
 </context>
 <context>

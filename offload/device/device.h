@@ -178,6 +178,9 @@ struct CudaProbe {
 };
 /** `index` counts the GPUs that the process sees. */
 CudaProbe probe_cuda(int index = 0);
+/** The same of a GPU that this process does not use otherwise: nothing of the process stays there.
+ */
+CudaProbe probe_other_gpu(int index);
 /** The ways in which queues of the GPU wait for work of the host. */
 enum class HostWaits : uint8_t {
   probed,   ///< in the driver, or in threads where the driver refuses; FERRY_HOST_WAITS=driver or

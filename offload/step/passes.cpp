@@ -16,10 +16,12 @@ std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, Is
   return used;
 }
 
-/** The order in which the ranks begin the passes, if all passes take as long. A rank has all
+/** The order in which the ranks begin the passes, if all passes of a rank take as long, and those
+ * of a rank with a larger share are shorter. A rank has all
  * micro-batches of a block before the next of its blocks. Passes and what passes between ranks
  * follow this order on every rank, so that none waits for another one in a circle. */
 std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool trains) {
+  constexpr int64_t kUnit = 1'000'000;  // of time, of a pass where the share is 1
   struct Begun {
     int64_t at = 0;
     BlockPass pass;
@@ -28,12 +30,13 @@ std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool 
   std::vector<int64_t> rank_until(static_cast<size_t>(shape.ranks.world), 0);
   std::vector<int64_t> micro_until(static_cast<size_t>(n_micro), 0);
   const auto add = [&](bool backward, int b) {
+    const int64_t pass_time = kUnit / share_of(shape.ranks, shape.blocks[b].rank);
     for (int micro = 0; micro < n_micro; ++micro) {
       int64_t& rank = rank_until[static_cast<size_t>(shape.blocks[b].rank)];
       int64_t& before = micro_until[static_cast<size_t>(micro)];
       const int64_t at = std::max(rank, before);
       all.push_back({at, {backward, b, micro, micro, shape.runs(b)}});
-      rank = before = at + 1;
+      rank = before = at + pass_time;
     }
   };
   for (int b = 0; b < shape.n_blocks(); ++b)

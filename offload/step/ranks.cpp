@@ -3,11 +3,13 @@
 #include <numeric>
 
 namespace ferry {
-namespace {
 
 int share_of(const Ranks& ranks, int rank) {
   return ranks.shares.empty() ? 1 : ranks.shares[static_cast<size_t>(rank)];
 }
+
+namespace {
+
 int largest_share(const Ranks& ranks) {
   return ranks.shares.empty() ? 1 : *std::ranges::max_element(ranks.shares);
 }

@@ -23,8 +23,8 @@ constexpr std::string_view name_of(RankSplit split) {
 struct Ranks {
   int rank = 0;   ///< this process's
   int world = 1;  ///< how many there are
-  /** By rank: the micro-batches that it gets, relative to the other ranks. A GPU that is twice as
-   * fast as another one has 2 beside 1. Empty: all get as many. */
+  /** By rank: the micro-batches or blocks that it gets, relative to the other ranks. A GPU that is
+   * twice as fast as another one has 2 beside 1. Empty: all get as many. */
   std::vector<int> shares = {};
   RankSplit split = RankSplit::samples;
   bool operator==(const Ranks&) const = default;
@@ -61,6 +61,8 @@ inline ElementRange part_of(int64_t n_elements, int rank, int world) {
   const int64_t begin = std::min(n_elements, rank * n_each);
   return {begin, std::min(n_elements, begin + n_each) - begin};
 }
+
+int share_of(const Ranks& ranks, int rank);
 
 /** The micro-batches of a step in the rounds in which the ranks run them. Numbers go round by
  * round, and in a round over the ranks in order. A rank with the largest share has a micro-batch in

@@ -115,10 +115,22 @@ void deal_blocks(StepShape& shape) {
           std::minmax({group[static_cast<size_t>(b)], group[static_cast<size_t>(borrowed.block)]});
       std::ranges::replace(group, later, first);
     }
-  int next = 0;
+  // Each turn is of the rank that is furthest behind its share.
+  std::vector<int64_t> due(static_cast<size_t>(shape.ranks.world), 0);
+  int64_t all = 0;
+  for (int rank = 0; rank < shape.ranks.world; ++rank)
+    all += share_of(shape.ranks, rank);
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const int with = group[static_cast<size_t>(b)];
-    shape.blocks[b].rank = with < b ? shape.blocks[with].rank : next++ % shape.ranks.world;
+    if (with < b) {
+      shape.blocks[b].rank = shape.blocks[with].rank;
+      continue;
+    }
+    for (int rank = 0; rank < shape.ranks.world; ++rank)
+      due[static_cast<size_t>(rank)] += share_of(shape.ranks, rank);
+    const auto furthest = std::ranges::max_element(due);
+    *furthest -= all;
+    shape.blocks[b].rank = static_cast<int>(furthest - due.begin());
   }
 }
 

@@ -271,7 +271,8 @@ struct StepShape {
   bool weights_are_master() const { return compute == DType::f32; }
 };
 
-/** Deals the blocks to the ranks, in turn. Blocks that share tensors go to one rank. */
+/** Deals the blocks to the ranks, in turn and in their shares. Blocks that share tensors go to one
+ * rank. */
 void deal_blocks(StepShape& shape);
 
 /** Makes a chain of the blocks: each reads the output of the one before, of so many bytes, and

@@ -54,8 +54,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.optim = request.optim;
   shape.split_master = request.split_master;
   const RankSplit split = request.split.value_or(RankSplit::samples);
-  shape.ranks = {.world = request.world, .split = split};
-  if (split == RankSplit::samples) shape.ranks.shares = request.shares;
+  shape.ranks = {.world = request.world, .shares = request.shares, .split = split};
   shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_ranks_per_host = request.n_per_host;
   shape.n_micro_max = Rounds(shape.ranks, static_cast<int>(n_micro)).n();

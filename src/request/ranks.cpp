@@ -203,12 +203,11 @@ RunRanks ranks_of(const config::Config& config) {
   else
     take_hosts(config, ranks);
   ranks.shares = asked_shares(config, ranks.world);
-  if (!ranks.shares.empty() && config.text("gpu_split") == "blocks")
-    throw Error(Fault::usage, "config.gpu_shares",
-                "gpu_shares are shares of samples, and gpu_split = blocks gives each GPU some of "
-                "the blocks",
-                "leave one of the two out");
   return ranks;
+}
+
+int gpu_of_rank(const config::Config& config, int local_rank) {
+  return asked_ranks(config).gpu_of(local_rank);
 }
 
 RunRanks ranks_to_start(const config::Config& config) {

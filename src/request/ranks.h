@@ -41,4 +41,7 @@ RunRanks ranks_of(const config::Config& config);
 /** The same for a run that starts now. Throws Error(usage), too, where its hosts could not meet. */
 RunRanks ranks_to_start(const config::Config& config);
 
+/** The index of a rank's GPU on its host, as the option gpus says. */
+int gpu_of_rank(const config::Config& config, int local_rank);
+
 }  // namespace ferry

@@ -56,6 +56,14 @@ CudaProbe probe_cuda(int index) {
   return probe;
 }
 
+CudaProbe probe_other_gpu(int index) {
+  CudaProbe probe = probe_cuda(index);
+  if (!probe.usable) return probe;
+  const OnDevice on_device(index);
+  cudaDeviceReset();  // the memory of a context would be missing there
+  return probe;
+}
+
 int64_t cuda_driver_used_bytes(int index) {
   const OnDevice on_device(index);
   size_t free = 0, total = 0;

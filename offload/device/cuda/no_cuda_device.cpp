@@ -20,6 +20,10 @@ CudaProbe probe_cuda(int) {
   return probe;
 }
 
+CudaProbe probe_other_gpu(int index) {
+  return probe_cuda(index);
+}
+
 std::unique_ptr<Device> make_cuda_device(HostWaits, int64_t, int index) {
   const CudaProbe probe = probe_cuda(index);
   throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);

@@ -142,10 +142,11 @@ std::vector<Option> machine_options() {
        .group = kMemoryGroup,
        .value = "",
        .verbs = kTraining,
-       .help = "For GPUs of different speed: a whole number for each of gpus, with commas between "
-               "them, 2,1 where the first one is twice as fast as the second. Each gets this share "
-               "of a step's micro-batches. Empty: all get as many. On GPUs of one model it never "
-               "changes the result."},
+       .help =
+           "For GPUs of different speed: a whole number for each of gpus, with commas between "
+           "them, 2,1 where the first one is twice as fast as the second. Each gets this share "
+           "of a step's micro-batches, or of the blocks. Empty: all get as many. On GPUs of one "
+           "model it never changes the result."},
       {.key = "gpu_split",
        .label = "Split over GPUs",
        .type = Type::choice,

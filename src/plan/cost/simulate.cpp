@@ -93,7 +93,7 @@ class Simulator {
       : serial_(serial), n_each_(n_each), ranks_(ranks.size()) {
     for (size_t r = 0; r < ranks.size(); ++r)
       add(cost, ranks[r], r);
-    if (ranks.size() > 1) join();
+    if (ranks.size() > 1) join(ranks.front().shape.ranks);
     const size_t n_lanes = ranks_.size() * kQueues;
     queues_.resize(n_lanes);
     next_.resize(n_lanes);
@@ -201,7 +201,7 @@ class Simulator {
   }
   /** Ties what passes between the ranks: each has the same of these actions, in the same order. A
    * value takes its time on the rank that gives it, and decisions wait for all ranks. */
-  void join() {
+  void join(const Ranks& ranks) {
     std::vector<std::vector<size_t>> passed;  // by number: the action of each rank
     std::vector<size_t> n_passed(ranks_.size());
     for (size_t i = 0; i < entries_.size(); ++i) {
@@ -222,6 +222,8 @@ class Simulator {
           entries_[giver].after.push_back(entries_[i].first + static_cast<size_t>(before));
       }
     }
+    for (Entry& entry : entries_)
+      if (is_pass(entry.action->verb)) entry.seconds *= times_as_long(ranks, entry.rank);
     for (const Rank& one : ranks_)
       for (const Rank& other : ranks_) {
         const Entry& theirs = entries_[other.decide];
@@ -235,6 +237,10 @@ class Simulator {
   bool has_work(size_t i) const {
     const Action& action = *entries_[i].action;
     return action.verb != Verb::pass_value || !action.reads.empty() || !action.writes.empty();
+  }
+  /** The shares say how fast the GPUs are; the cost model is of the first. */
+  static double times_as_long(const Ranks& ranks, size_t rank) {
+    return static_cast<double>(share_of(ranks, 0)) / share_of(ranks, static_cast<int>(rank));
   }
   size_t lane_of(size_t i) const {
     const Entry& entry = entries_[i];

@@ -27,7 +27,7 @@ bool may_deal_blocks(const ModelTable& model, const PlanRequest& request) {
   const bool is_of_one_host = request.n_per_host == 0 || request.n_per_host >= request.world;
   const auto n_blocks = static_cast<int>(model.blocks.size());
   return is_of_one_host && request.world <= kDealtRanks_max &&
-         n_blocks >= kDealtBlocks_min * request.world && request.shares.empty() &&
+         n_blocks >= kDealtBlocks_min * request.world &&
          request.order != AccumulationOrder::horizontal && !request.zero_level;
 }
 

@@ -221,21 +221,31 @@ void check_trained(const LoadReport& loaded, const Model& model) {
                 "do the labels of config.json and the weights belong together?");
 }
 
+/** Those of the ranks that this process starts, and its own. */
+std::vector<int> gpus_here(const config::Config& config) {
+  const RunRanks ranks = ranks_of(config);
+  std::vector<int> gpus;
+  for (int rank = 0; rank < (ranks.is_launched ? 1 : ranks.local_world); ++rank)
+    gpus.push_back(ranks.gpu_of(rank));
+  return gpus;
+}
+
 /** Starts the other ranks, unless they have met. */
 void take_team(Job& job, std::shared_ptr<RankTeam> met) {
   const RunRanks ranks = ranks_to_start(job.config);
   if (ranks.world == 1) return;
   job.team = met ? std::move(met) : std::make_shared<RankTeam>(ranks, job.config);
-  const std::string taken = ranks.shares.empty()
-                                ? "in turn"
-                                : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "));
+  const std::string shares = ranks.shares.empty()
+                                 ? "in turn"
+                                 : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "));
+  const std::string how =
+      job.plan.shape.deals_blocks()
+          ? fmt::format("they have its blocks {}, and all micro-batches pass through these", shares)
+          : fmt::format("they take its micro-batches {}, and each holds a part of the states",
+                        shares);
   job.notes.push_back(fmt::format(
       "{} {}{} share each step: {}", ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
-      ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : "",
-      job.plan.shape.deals_blocks()
-          ? "each has some of the blocks, and all micro-batches pass through these in turn"
-          : fmt::format("they take its micro-batches {}, and each holds a part of the states",
-                        taken)));
+      ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : "", how));
 }
 
 }  // namespace
@@ -260,7 +270,7 @@ Job prepare(config::Config config, const JobRequest& request) {
                        .tokenizer = std::move(tokenizer),
                        .has_checkpoint = request.checkpoint.has_value()}};
   if (trains) take_family_defaults(job.config, job.model.directory.config());
-  job.machine = detect_machine(job.config);
+  job.machine = detect_machine(job.config, trains ? gpus_here(job.config) : std::vector{0});
   const Texts texts =
       trains ? texts_to_train_on(job.config, job.model.directory.config(), &job.model.tokenizer)
              : texts_to_answer(job.config, job.model.directory,

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
-#include "offload/device/device.h"
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/process/host_memory.h"
@@ -20,8 +21,22 @@ namespace ferry {
 
 namespace {
 
+/** Throws Error(machine) where one of several GPUs cannot be used. */
+CudaProbe probe_gpus(const std::vector<int>& gpus, std::string& note) {
+  std::vector<CudaProbe> probes = {probe_cuda(gpus.front())};
+  if (!probes.front().usable) return probes.front();
+  for (size_t i = 1; i < gpus.size(); ++i) {
+    probes.push_back(probe_other_gpu(gpus[i]));
+    if (!probes.back().usable)
+      throw Error(Fault::machine, "device",
+                  fmt::format("GPU {} cannot be used: {}", gpus[i], probes.back().why_not),
+                  fmt::format("{}, or leave it out of gpus", probes.back().cure));
+  }
+  return smallest_gpu(probes, gpus, note);
+}
+
 /** Without the rates of drives. */
-Machine detect_devices(const config::Config& config) {
+Machine detect_devices(const config::Config& config, const std::vector<int>& gpus) {
   Machine machine;
   machine.n_cores = n_usable_threads();
   machine.plan = plan_machine_here();
@@ -29,7 +44,7 @@ Machine detect_devices(const config::Config& config) {
   machine.note = note_of_other_machine();
   const std::string& wish = config.text("device");
   if (wish == "cpu" || wish == "simulated") return machine;
-  CudaProbe probe = probe_cuda();
+  CudaProbe probe = probe_gpus(gpus, machine.note);
   if (!probe.usable) {
     if (wish == "cuda")
       throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not, probe.cure);
@@ -60,11 +75,31 @@ int64_t bytes_of_own_store(const config::Config& config) {
 
 }  // namespace
 
-Machine detect_machine(const config::Config& config) {
+CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
+                       std::span<const int> gpus,
+                       std::string& note) {
+  CudaProbe gpu = probes.front();
+  const auto least = std::ranges::min_element(probes, {}, &CudaProbe::free_bytes);
+  gpu.free_bytes = least->free_bytes;
+  gpu.total_bytes = least->total_bytes;
+  const auto is_other = [&](const CudaProbe& other) { return other.gpu_name != gpu.gpu_name; };
+  const auto other = std::ranges::find_if(probes, is_other);
+  if (other != probes.end())
+    note += fmt::format(
+        "{}the GPUs are of several models ({} and {}): the run is the same each time, but not that "
+        "of "
+        "GPUs of one model; the plan counts {} free on each, as GPU {} has, and --gpu-shares says "
+        "how fast each is",
+        note.empty() ? "" : "; ", gpu.gpu_name, other->gpu_name, format_bytes(gpu.free_bytes),
+        gpus[static_cast<size_t>(least - probes.begin())]);
+  return gpu;
+}
+
+Machine detect_machine(const config::Config& config, const std::vector<int>& gpus) {
   const NvmeSettings nvme = nvme_settings(config);
   const Directories& drives = nvme.directories;
   ensure_nvme_rates(drives, [](const std::string& line) { log_line("nvme: " + line); });
-  Machine machine = detect_devices(config);
+  Machine machine = detect_devices(config, gpus);
   take_nvme(machine.plan, drives);
   if (!drives.empty())
     machine.plan.nvme_budget_bytes = runs::store_budget_bytes(nvme, bytes_of_own_store(config));

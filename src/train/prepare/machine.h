@@ -1,8 +1,11 @@
 #pragma once
 // The abilities of this machine, found out once at the start of the trainer.
 
+#include <span>
 #include <string>
+#include <vector>
 
+#include "offload/device/device.h"
 #include "src/config/config.h"
 #include "src/request/run_plan.h"
 
@@ -16,8 +19,15 @@ struct Machine {
 };
 
 /** device = auto takes a usable GPU; device = cuda without one is Error(machine). Drives of
- * nvme_path whose rates are not known are measured. */
-Machine detect_machine(const config::Config& config);
+ * nvme_path whose rates are not known are measured. `gpus`: indices of the GPUs of this host that
+ * take part, this process's first. */
+Machine detect_machine(const config::Config& config, const std::vector<int>& gpus = {0});
+
+/** The first of the GPUs with the memory of the one that has least free: the plan is the same for
+ * each. `note` says which that is, and where the GPUs are of several models. */
+CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
+                       std::span<const int> gpus,
+                       std::string& note);
 
 /** Highest resident set of this process so far (VmHWM), and what it is now (VmRSS). */
 int64_t peak_process_bytes();

@@ -40,7 +40,8 @@ void follow_session(const RankSetup& setup,
                     const RankEnvironment& its,
                     std::optional<int> device,
                     Comm& comm) {
-  const Machine machine = detect_machine(setup.config);
+  const int gpu = device.value_or(gpu_of_rank(setup.config, its.local_rank));
+  const Machine machine = detect_machine(setup.config, {gpu});
   set_up_torch({.deterministic = setup.config.flag("deterministic"),
                 .intra_op_threads = static_cast<int>(
                     setup.config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
@@ -61,7 +62,7 @@ void follow_session(const RankSetup& setup,
   SessionOptions options =
       make_session_options(setup.config, machine, setup.facts, its.local_world);
   if (machine.plan.has_gpu) {
-    options.device_index = device.value_or(ranks_of(setup.config).gpu_of(its.local_rank));
+    options.device_index = gpu;
     between_gpus = make_nccl_link(shape.ranks, *on_host, {.device = options.device_index});
   }
   PassingStore store;

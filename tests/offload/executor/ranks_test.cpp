@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -225,6 +226,8 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithoutClipping) {
   }
 }
 
+const std::map<int, std::vector<int>> kSharesOf = {{2, {2, 1}}, {3, {1, 3, 1}}, {4, {1, 2, 2, 1}}};
+
 /** The ways of a run with its blocks split over ranks. */
 constexpr Placing kDealtPlacings[] = {
     Placing::host,          Placing::gpu,   Placing::mixed,        Placing::weights_on_gpu,
@@ -245,6 +248,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurn) {
         o.mixed_activations = ++seed % 2;
         o.layer_inputs_on_host = seed % 3 == 0;
         o.n_layer_input_slots = 2 + seed % 4;
+        o.ranks.shares = seed % 5 < 2 ? kSharesOf.at(world) : std::vector<int>();
         const auto change = [&](ToyOptions& options) {
           options.device.mode = mode;
           options.device.seed =
