@@ -216,6 +216,11 @@ class RanksOnGpus : public ::testing::TestWithParam<DType> {
           placement.order = order;
           EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
               << model.name << ", " << placement.name << ", order " << static_cast<int>(order);
+          if (order == AccumulationOrder::horizontal) continue;
+          placement.split = RankSplit::blocks;
+          placement.leads = true;
+          EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
+              << model.name << ", " << placement.name << ", in turn";
         }
   }
 

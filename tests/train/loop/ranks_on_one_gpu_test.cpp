@@ -74,6 +74,11 @@ TEST_F(RanksOnOneGpu, HaveTheBitsOfOneProcess) {
     const std::string unlike = std::string(type) + "_unlike";
     expect_to_end_well(start_ranks(2, run_of(unlike, {"--gpu-shares=1,2"}, type)));
     expect_same_run(one, unlike);
+    for (int n : {2, 3}) {
+      const std::string in_turn = std::string(type) + "_in_turn" + std::to_string(n);
+      expect_to_end_well(start_ranks(n, run_of(in_turn, {"--gpu-split=blocks"}, type)));
+      expect_same_run(one, in_turn);
+    }
     const std::string gathered = std::string(type) + "_gathered";
     expect_to_end_well(
         start_ranks(2, run_of(gathered, {"--placement=resident", "--zero-level=3"}, type)));
