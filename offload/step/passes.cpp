@@ -16,10 +16,10 @@ std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, Is
   return used;
 }
 
-/** The order in which the ranks begin the passes, if all passes of a rank take as long, and those
- * of a rank with a larger share are shorter. A rank has all
- * micro-batches of a block before the next of its blocks. Passes and what passes between ranks
- * follow this order on every rank, so that none waits for another one in a circle. */
+/** The order in which the ranks begin the passes, if all passes of a rank take as long, and less on
+ * a rank with a larger share. A rank has all micro-batches of a block before the next of its
+ * blocks. Passes and the values between ranks follow this order on every rank, so that no rank
+ * waits for another one in a circle. */
 std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool trains) {
   constexpr int64_t kUnit = 1'000'000;  // of time, of a pass where the share is 1
   struct Begun {

@@ -259,6 +259,18 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurn) {
       }
 }
 
+TEST_P(RanksTest, HaveTheBitsOfOneWhereSomeHaveNoBlock) {
+  ShapeOptions o = sizes();
+  o.n_layers = 2;
+  o.order = AccumulationOrder::vertical;
+  const Left expected = run_one(options_of(o));
+  o.ranks.split = RankSplit::blocks;
+  for (Placing placing : {Placing::host, Placing::drive}) {
+    o.placing = placing;
+    EXPECT_EQ(run_ranks(o, 6, {}), expected) << "placing " << static_cast<int>(placing);
+  }
+}
+
 TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurnWhateverIsFrozen) {
   for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
                         Frozen::second_tensors})
