@@ -343,8 +343,8 @@ class ListMaker {
    * rank does. Other ranks have the action, too, without bytes: all count the same ones. */
   void pass_values() {
     if (!passed_[t_].empty() && is_of_others()) values_.begin_pass(t_);
-    for (const auto& [v, from, to] : passed_[t_]) {
-      const int self = shape_.ranks.rank;
+    for (const PassedValue& passed : passed_[t_]) {
+      const int v = passed.value, self = shape_.ranks.rank;
       Action action{.verb = Verb::pass_value,
                     .queue = QueueId::collective,
                     .block = pass().block,
@@ -352,10 +352,10 @@ class ListMaker {
       const auto bytes = [&](int peer) {
         return Bytes{values_.find(v).region, 0, value_bytes(v), Role::moved, -1, peer};
       };
-      if (self == from) action.reads.push_back(bytes(to));
-      if (self == to) action.writes.push_back(bytes(from));
+      if (self == passed.from) action.reads.push_back(bytes(passed.to));
+      if (self == passed.to) action.writes.push_back(bytes(passed.from));
       draft_.add(std::move(action));
-      if (self == to && values_.leaves(v))
+      if (self == passed.to && values_.leaves(v))
         draft_.add_move(move_of(Verb::send_layer_input, QueueId::d2h, pass().block),
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
     }

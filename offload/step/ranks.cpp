@@ -45,7 +45,7 @@ std::vector<int> Rounds::present_by(int round) const {
   for (int r = 0; r <= round; ++r)
     ranks.insert(ranks.end(), present(r).begin(), present(r).end());
   std::ranges::sort(ranks);
-  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }
 

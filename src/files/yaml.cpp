@@ -59,6 +59,13 @@ class Reader {
 
 }  // namespace
 
+YamlNode::YamlNode() = default;
+YamlNode::YamlNode(const YamlNode& other) = default;
+YamlNode::YamlNode(YamlNode&& other) noexcept = default;
+YamlNode& YamlNode::operator=(const YamlNode& other) = default;
+YamlNode& YamlNode::operator=(YamlNode&& other) noexcept = default;
+YamlNode::~YamlNode() = default;
+
 const YamlNode* YamlNode::find(std::string_view key) const {
   for (const auto& [name, node] : fields)
     if (name == key) return &node;

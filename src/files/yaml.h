@@ -13,6 +13,14 @@
 namespace ferry {
 
 struct YamlNode {
+  // Defined where the node is complete: clang looks at the vectors of nodes in here otherwise.
+  YamlNode();
+  YamlNode(const YamlNode& other);
+  YamlNode(YamlNode&& other) noexcept;
+  YamlNode& operator=(const YamlNode& other);
+  YamlNode& operator=(YamlNode&& other) noexcept;
+  ~YamlNode();
+
   enum class Kind : uint8_t { null, scalar, list, map };
   Kind kind = Kind::null;
   int64_t line = 1;

@@ -169,10 +169,11 @@ void group(const config::Config& config, ModelTable& model) {
   model.groups.clear();
   for (const auto& [at, entries] : entries_by_param(model)) {
     ParamSpec& param = param_at(model, at);
+    const double factor = factors[static_cast<size_t>(at.first)];
     const auto wanted = [&](const HfEntry& entry) {
       const int index = patterns.index_of(entry);
       const auto& said = index < 0 ? kNothing : groups[static_cast<size_t>(index)];
-      return update_group(param, said, factors[static_cast<size_t>(at.first)]);
+      return update_group(param, said, factor);
     };
     const UpdateGroup update = wanted(*entries.front());
     for (const HfEntry* entry : entries)

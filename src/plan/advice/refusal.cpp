@@ -189,7 +189,7 @@ std::vector<PlanRequest> with_more_of_memory(const ModelTable& model, const Plan
   const auto growth_of = [&](const PlanRequest& more) { return growth(request, more); };
   const auto has_it = [&](const PlanRequest& more) { return is_available(request, more); };
   std::ranges::stable_sort(found, {}, growth_of);
-  std::ranges::stable_partition(found, has_it);
+  std::stable_partition(found.begin(), found.end(), has_it);
   constexpr double kFarMore = 1.5;
   if (!has_it(found.back()) || growth_of(found.back()) > kFarMore * growth_of(found.front()))
     found.resize(1);

@@ -17,7 +17,8 @@ struct GpuMeter::Driver {
 };
 
 GpuMeter::GpuMeter() {
-  auto driver = std::make_unique<Driver>(nvml::open_library());
+  auto driver = std::make_unique<Driver>();
+  driver->library = nvml::open_library();
   if (!driver->library || nvml::start(driver->library) != 0) return;
   driver_ = std::move(driver);
   unsigned n_gpus = 0;
