@@ -16,6 +16,7 @@ namespace ferry::test {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -162,7 +163,8 @@ TEST_F(SeveralHosts, EndTogetherWhereOneDies) {
   ::kill(hosts[1], SIGKILL);
   const Outcome first = end_of(hosts[0], 0);
   EXPECT_EQ(first.code(), 5) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("rank 2 is gone"));
+  // Rank 3 ends with the process that started it, and may be missed first.
+  EXPECT_THAT(first.err, AnyOf(HasSubstr("rank 2 is gone"), HasSubstr("rank 3 is gone")));
   EXPECT_TRUE(end_of(hosts[1], 1).was_killed());
 
   const auto again = start_hosts(go_on("lost", {"--gpus=2"}));
