@@ -457,6 +457,11 @@ PlanRequest make_plan_request(const config::Config& config,
         "leave accumulation_order out, or choose gpu_split = samples");
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
+  if (request.world > 1 && request.split == RankSplit::blocks &&
+      request.reduction == Reduction::fast)
+    throw Error(Fault::usage, "config.reduction",
+                "with gpu_split = blocks the bits are those of reduction = ordered",
+                "leave reduction out, or choose gpu_split = samples");
   request.timed_with = timing_settings_of(config);
   if (auto slots = config.maybe_integer("slots")) request.n_weight_slots = static_cast<int>(*slots);
   return request;

@@ -28,7 +28,8 @@ bool may_deal_blocks(const ModelTable& model, const PlanRequest& request) {
   const auto n_blocks = static_cast<int>(model.blocks.size());
   return is_of_one_host && request.world <= kDealtRanks_max &&
          n_blocks >= kDealtBlocks_min * request.world &&
-         request.order != AccumulationOrder::horizontal && !request.zero_level;
+         request.order != AccumulationOrder::horizontal && !request.zero_level &&
+         request.reduction != Reduction::fast;  // whose bits others have not
 }
 
 /** Each rank has some of the blocks, and the bits are those of one rank. */

@@ -299,6 +299,9 @@ TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
   EXPECT_NE(refusal({"--gpus=2", "--gpu-split=blocks", "--accumulation-order=horizontal"})
                 .find("leave accumulation_order out"),
             std::string::npos);
+  EXPECT_NE(
+      refusal({"--gpus=2", "--gpu-split=blocks", "--reduction=fast"}).find("leave reduction out"),
+      std::string::npos);
   EXPECT_FALSE(fs::exists(root_ / "refused"));
 }
 
