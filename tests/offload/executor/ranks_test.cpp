@@ -86,6 +86,13 @@ Left run_ranks(const ShapeOptions& o, int world, const std::function<void(ToyOpt
   return whole;
 }
 
+/** Each rank's queues run in this mode, from a seed of the rank. */
+void set_mode(ToyOptions& options, SimulatedMode mode, int seed) {
+  options.device.mode = mode;
+  options.device.seed =
+      static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(options.shape.ranks.rank);
+}
+
 class RanksTest : public testing::TestWithParam<ToyKind> {
  protected:
   ShapeOptions sizes() const { return test::sizes(GetParam()); }
@@ -120,11 +127,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneInWhateverOrderQueuesRun) {
         o.order = ++seed % 2 ? AccumulationOrder::horizontal : AccumulationOrder::vertical;
         o.mixed_activations = true;
         o.layer_inputs_on_host = seed % 3 == 0;
-        const auto change = [&](ToyOptions& options) {
-          const auto rank = static_cast<uint64_t>(options.shape.ranks.rank);
-          options.device.mode = mode;
-          options.device.seed = static_cast<uint64_t>(seed) * 10 + rank;
-        };
+        const auto change = [&](ToyOptions& options) { set_mode(options, mode, seed); };
         EXPECT_EQ(run_ranks(o, world, change), expected) << world << " ranks, seed " << seed;
       }
 }
@@ -151,9 +154,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneHoweverMicroBatchesAreShared) {
       o.gathers_each_pass = placing == Placing::gpu ? seed % 3 : 0;
       const auto change = [&](ToyOptions& its) {
         steps(its);
-        its.device.mode = seed % 3 ? SimulatedMode::adversarial : SimulatedMode::threads;
-        its.device.seed =
-            static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(its.shape.ranks.rank);
+        set_mode(its, seed % 3 ? SimulatedMode::adversarial : SimulatedMode::threads, seed);
       };
       EXPECT_EQ(run_ranks(o, static_cast<int>(o.ranks.shares.size()), change), expected)
           << testing::PrintToString(o.ranks.shares) << ", seed " << seed;
@@ -176,9 +177,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithPartsGatheredForEachPass) {
           const auto change = [&](ToyOptions& options) {
             for (int b = 1; seed % 3 == 0 && b < options.shape.n_blocks(); b += 3)
               options.shape.blocks[b].place = Place::host;
-            options.device.mode = mode;
-            options.device.seed =
-                static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(options.shape.ranks.rank);
+            set_mode(options, mode, seed);
           };
           EXPECT_EQ(run_ranks(o, world, change), expected) << world << " ranks, seed " << seed;
         }
@@ -250,9 +249,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurn) {
       o.n_layer_input_slots = 2 + seed % 4;
       o.ranks.shares = seed % 5 < 2 ? kSharesOf.at(world) : std::vector<int>();
       const auto change = [&](ToyOptions& options) {
-        options.device.mode = kModes[seed / 2 % 3];
-        options.device.seed =
-            static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(options.shape.ranks.rank);
+        set_mode(options, kModes[seed / 2 % 3], seed);
       };
       EXPECT_EQ(run_ranks(o, world, change), expected)
           << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << seed;
@@ -314,11 +311,7 @@ TEST_P(RanksTest, HaveTheSameBitsEverywhereIfSumsAreExchanged) {
            {SimulatedMode::serial, SimulatedMode::adversarial, SimulatedMode::threads}) {
         o.placing = placing;
         o.mixed_activations = ++seed % 2;
-        const auto change = [&](ToyOptions& options) {
-          options.device.mode = mode;
-          options.device.seed =
-              static_cast<uint64_t>(seed) * 10 + static_cast<uint64_t>(options.shape.ranks.rank);
-        };
+        const auto change = [&](ToyOptions& options) { set_mode(options, mode, seed); };
         EXPECT_EQ(run_ranks(o, world, change), expected)
             << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << seed;
       }

@@ -169,7 +169,7 @@ TEST(Simulation, RanksWaitForWhatTheBlocksBeforeTheirsLeave) {
   EXPECT_NEAR(step_s(4, 16) / step_s(1, 16), 0.25, 0.07);
 }
 
-// Of few tokens the values between blocks are smaller than the weights.
+// The values between blocks are smaller than the weights where there are few tokens.
 TEST(Simulation, SlowLinksBetweenGpusHaveTheBlocksSplit) {
   const ModelTable model = bert(1024, 24);
   const auto plan_of = [&](double exchange_bytes_per_s, std::optional<RankSplit> split) {
