@@ -696,8 +696,8 @@ LayoutBytes bytes_of_rank(const StepShape& shape) {
 }  // namespace
 
 LayoutBytes layout_bytes(const StepShape& shape) {
-  LayoutBytes most = bytes_of_rank(shape);
-  if (!shape.deals_blocks()) return most;
+  if (!shape.deals_blocks()) return bytes_of_rank(shape);
+  LayoutBytes most;
   StepShape its = shape;
   for (its.ranks.rank = 0; its.ranks.rank < its.ranks.world; ++its.ranks.rank) {
     const LayoutBytes bytes = bytes_of_rank(its);

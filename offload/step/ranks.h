@@ -13,8 +13,8 @@
 
 namespace ferry {
 
-/** What is split over the ranks. blocks: the values between blocks pass from rank to rank, and no
- * weights or gradients do. */
+/** The part of a step that is split over the ranks. blocks: the values between blocks pass from
+ * rank to rank, and no weights or gradients do. */
 enum class RankSplit : uint8_t { samples, blocks };
 constexpr std::string_view name_of(RankSplit split) {
   return split == RankSplit::blocks ? "blocks" : "samples";
@@ -62,6 +62,7 @@ inline ElementRange part_of(int64_t n_elements, int rank, int world) {
   return {begin, std::min(n_elements, begin + n_each) - begin};
 }
 
+/** The rank's share; 1 where all have as many. */
 int share_of(const Ranks& ranks, int rank);
 
 /** The micro-batches of a step in the rounds in which the ranks run them. Numbers go round by

@@ -449,16 +449,15 @@ PlanRequest make_plan_request(const config::Config& config,
     request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
   if (const std::string& wish = config.text("gpu_split"); wish != "auto")
     request.split = wish == "blocks" ? RankSplit::blocks : RankSplit::samples;
-  if (request.world > 1 && request.split == RankSplit::blocks &&
-      request.order == AccumulationOrder::horizontal)
+  const bool deals_blocks = request.world > 1 && request.split == RankSplit::blocks;
+  if (deals_blocks && request.order == AccumulationOrder::horizontal)
     throw Error(
         Fault::usage, "config.accumulation_order",
         "with gpu_split = blocks all micro-batches pass through a block before the next one",
         "leave accumulation_order out, or choose gpu_split = samples");
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
-  if (request.world > 1 && request.split == RankSplit::blocks &&
-      request.reduction == Reduction::fast)
+  if (deals_blocks && request.reduction == Reduction::fast)
     throw Error(Fault::usage, "config.reduction",
                 "with gpu_split = blocks the bits are those of reduction = ordered",
                 "leave reduction out, or choose gpu_split = samples");

@@ -78,7 +78,7 @@ std::vector<double> replayed_shares(const CostModel& cost,
   return shares;
 }
 
-/** A rank's list, and what it is made for. */
+/** The list of a rank, and the shape and the layout that it was made for. */
 struct RankSteps {
   const StepShape& shape;
   const Layout& layout;
@@ -152,10 +152,10 @@ class Simulator {
     double seconds = 0;
     CostModel::Submission submission;
     bool has_fewer_graphs = false;  ///< a smaller share than the action before
-    size_t first = 0;               ///< the first entry of the rank, from which its list counts
     std::vector<size_t> after;      ///< entries of other ranks
   };
   struct Rank {
+    size_t first = 0;               ///< entry, from which the rank's list counts
     size_t decide = 0, commit = 0;  ///< entries
     std::vector<int> update_of;     ///< by block: the entry that ends its update; -1: none
     double submitted_s = 0;         ///< when what was started on the GPU had been launched
@@ -170,14 +170,13 @@ class Simulator {
     const StepList& list = its.list;
     const std::vector<double> replayed = replayed_shares(cost, list, its.shape.order, n_each_);
     const int64_t end_of_pinned = pinned_end(its.layout, its.shape.pinned_bytes_max);
-    const size_t first = entries_.size();
     Rank& rank = ranks_[r];
+    const size_t first = rank.first = entries_.size();
     double last_share = 0;
     for (size_t i = 0; i < list.size(); ++i) {
       Entry& entry = entries_.emplace_back();
       entry.action = &list[i];
       entry.rank = r;
-      entry.first = first;
       const double times = list[i].micro >= 0 ? n_each_ : 1;
       entry.seconds =
           cost.seconds(list[i], replayed[i], ring_bytes_of(its.layout, list[i], end_of_pinned)) *
@@ -219,17 +218,17 @@ class Simulator {
         if (entries_[i].action->writes.empty()) continue;
         entries_[i].after.push_back(giver);
         for (int before : entries_[i].action->after)  // the value has room there
-          entries_[giver].after.push_back(entries_[i].first + static_cast<size_t>(before));
+          entries_[giver].after.push_back(ranks_[entries_[i].rank].first +
+                                          static_cast<size_t>(before));
       }
     }
     for (Entry& entry : entries_)
       if (is_pass(entry.action->verb)) entry.seconds *= times_as_long(ranks, entry.rank);
     for (const Rank& one : ranks_)
       for (const Rank& other : ranks_) {
-        const Entry& theirs = entries_[other.decide];
-        for (int before : theirs.action->after)
+        for (int before : entries_[other.decide].action->after)
           if (&one != &other)
-            entries_[one.decide].after.push_back(theirs.first + static_cast<size_t>(before));
+            entries_[one.decide].after.push_back(other.first + static_cast<size_t>(before));
       }
   }
 
@@ -265,7 +264,7 @@ class Simulator {
     if (waits_for(lane, item.step - 1, rank.decide)) return false;
     if (action.after_commit && waits_for(lane, item.step - 1, rank.commit)) return false;
     for (size_t& n_seen = n_seen_[lane]; n_seen < action.after.size(); ++n_seen)
-      if (waits_for(lane, item.step, entry.first + static_cast<size_t>(action.after[n_seen])))
+      if (waits_for(lane, item.step, rank.first + static_cast<size_t>(action.after[n_seen])))
         return false;
     for (size_t other : entry.after)
       if (waits_for(lane, item.step, other)) return false;
@@ -378,7 +377,7 @@ class Simulator {
   double now_ = 0;
 };
 
-/** What the simulation of these ranks says of the first. */
+/** Simulates these ranks, and reports the first. */
 Simulation simulate_ranks(const CostModel& cost,
                           const std::vector<RankSteps>& ranks,
                           bool serial,

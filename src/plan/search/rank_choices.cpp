@@ -32,7 +32,7 @@ bool may_deal_blocks(const ModelTable& model, const PlanRequest& request) {
          request.reduction != Reduction::fast;  // whose bits others have not
 }
 
-/** Each rank has some of the blocks, and the bits are those of one rank. */
+/** The ranks have the blocks, and the run has the bits of one rank. */
 SettledRanks settle_blocks(const ModelTable& model, const PlanRequest& request) {
   SettledRanks settled = {.request = request};
   settled.request.split = RankSplit::blocks;

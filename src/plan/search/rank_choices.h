@@ -1,6 +1,6 @@
 #pragma once
-// The choices that only several ranks have: what is split over them, how often they gather resident
-// weights (ZeRO-2 or ZeRO-3), and what they exchange of gradients. Private to src/plan.
+// The choices that only several ranks have: samples or blocks to be split, how often ranks gather
+// resident weights (ZeRO-2 or ZeRO-3), and how they reduce gradients. Private to src/plan.
 
 #include <optional>
 
@@ -13,8 +13,7 @@ inline constexpr double kOrdered_share = 0.03;
 
 struct SettledRanks {
   PlanRequest request;
-  /** What a search finds with that request. Nothing: no plan fits, or there was nothing to settle.
-   */
+  /** The plan of that request. Nothing: no plan fits, or there was nothing to settle. */
   std::optional<Plan> plan = {};
 };
 

@@ -44,7 +44,7 @@ Nvidia read_nvidia(const std::filesystem::path& root = "/");
 /** The first GPU that CUDA_VISIBLE_DEVICES leaves to programs, by its number, which counts as NVML
  * does where the GPUs are of one kind or CUDA_DEVICE_ORDER=PCI_BUS_ID; null: none. */
 const Gpu* first_visible_gpu(const Nvidia& nvidia);
-/** As many GPUs as CUDA_VISIBLE_DEVICES leaves to programs. */
+/** The number of GPUs that CUDA_VISIBLE_DEVICES leaves to programs. */
 int n_visible_gpus(const Nvidia& nvidia);
 
 }  // namespace ferry::service

@@ -86,10 +86,9 @@ CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
   const auto other = std::ranges::find_if(probes, is_other);
   if (other != probes.end())
     note += fmt::format(
-        "{}the GPUs are of several models ({} and {}): the run is the same each time, but not that "
-        "of "
-        "GPUs of one model; the plan counts {} free on each, as GPU {} has, and --gpu-shares says "
-        "how fast each is",
+        "{}the GPUs are of several models ({} and {}): the run is the same each time, but not "
+        "that of GPUs of one model; the plan counts {} free on each, as GPU {} has, and "
+        "--gpu-shares says how fast each is",
         note.empty() ? "" : "; ", gpu.gpu_name, other->gpu_name, format_bytes(gpu.free_bytes),
         gpus[static_cast<size_t>(least - probes.begin())]);
   return gpu;

@@ -23,8 +23,8 @@ struct Machine {
  * take part, this process's first. */
 Machine detect_machine(const config::Config& config, const std::vector<int>& gpus = {0});
 
-/** The first of the GPUs with the memory of the one that has least free: the plan is the same for
- * each. `note` says which that is, and where the GPUs are of several models. */
+/** The first GPU, with the memory of the GPU that has least free, since the plan is the same for
+ * each. Where the GPUs are of several models, `note` says so and names the GPU with that memory. */
 CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
                        std::span<const int> gpus,
                        std::string& note);
