@@ -3,7 +3,7 @@ from contextlib import nullcontext
 
 import torch
 
-from task import become_only_rank
+from task import become_rank, world
 from update import LR, clip_in_step, norm_of
 
 N_AHEAD = 2  # layers whose weights are fetched before they are asked for
@@ -44,8 +44,8 @@ def torchao_engine(task, start):
 
 
 class LocalUpdate:
-    """AdamW over the tensors of this rank: what FSDP2 shards over one rank is all of it, and plain tensors are
-    faster than distributed ones. Clips in AdamW's own pass."""
+    """AdamW over the tensors of this rank's shards, which are plain: those are faster than distributed ones. Clips in
+    AdamW's own pass, by the norm of all ranks."""
 
     def __init__(self, model):
         self.sharded = list(model.parameters())
@@ -56,7 +56,12 @@ class LocalUpdate:
     def step(self):
         for local, sharded in zip(self.local, self.sharded):
             local.grad = sharded.grad.to_local()
-        divisor = norm_of([p.grad for p in self.local]).clamp(min=1.0)
+        norm = norm_of([p.grad for p in self.local])
+        if world() > 1:
+            square = norm.square()
+            torch.distributed.all_reduce(square)
+            norm = square.sqrt()
+        divisor = norm.clamp(min=1.0)
         clip_in_step(self.optimizer, divisor, torch.zeros_like(divisor))
         self.optimizer.step()
         for local, sharded in zip(self.local, self.sharded):
@@ -65,20 +70,21 @@ class LocalUpdate:
 
 def fsdp2_engine(task, start):
     """fully_shard with CPUOffloadPolicy over pinned memory. --tuned: layers ahead fetched in advance, weights kept
-    on the GPU between forward and backward, and LocalUpdate."""
+    on the GPU between forward and backward, and LocalUpdate. --resident: nothing is offloaded."""
     from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
     args = task.args
     cuda = args.device == "cuda"
-    become_only_rank()
+    become_rank()
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
-    model = task.build("cpu")
+    model = task.build(args.device if args.resident else "cpu")
     task.compile(model)
-    options = {"offload_policy": CPUOffloadPolicy(pin_memory=cuda),
-               "mp_policy": MixedPrecisionPolicy(param_dtype=task.dtype, reduce_dtype=task.dtype)}
+    options = {"mp_policy": MixedPrecisionPolicy(param_dtype=task.dtype, reduce_dtype=task.dtype)}
+    if not args.resident:
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=cuda)
     if args.tuned:
         options["reshard_after_forward"] = False
     if not cuda:
-        options["mesh"] = torch.distributed.init_device_mesh("cpu", (1,))
+        options["mesh"] = torch.distributed.init_device_mesh("cpu", (world(),))
     layers = task.layers_of(model)
     for layer in layers:
         fully_shard(layer, **options)

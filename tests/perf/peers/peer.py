@@ -7,7 +7,8 @@ Engines: transformers (autocast, AdamW in fp32 on the GPU, as its Trainer does),
 and states on the GPU, by hand), torchao (CPUOffloadOptimizer with gradients: 16-bit weights and states, no clipping;
 with --exact neither), deepspeed2, deepspeed3 (ZeRO with CPU Adam, stage 3 with the weights on the host), fsdp2
 (fully_shard with CPUOffloadPolicy), byhand (an offload written by hand). Weights are random from a seed. All clip
-gradients at 1.0 but torchao's as published, which cannot.
+gradients at 1.0 but torchao's as published, which cannot. torchrun starts fsdp2, deepspeed2 and deepspeed3 on several
+GPUs: --batch is each GPU's, rates are those of all.
 
 --cap is what torch's allocator may take of the GPU. gpu_bytes_max is counted as Ferry's is, by the
 driver after each step, beyond the empty context, which is measured first: what a step gave back to
@@ -29,7 +30,7 @@ import byhand  # noqa: E402
 import offloaded  # noqa: E402
 import resident  # noqa: E402
 import zero  # noqa: E402
-from task import GIB, SHAPES, Task  # noqa: E402
+from task import GIB, SHAPES, Task, rank, world  # noqa: E402
 
 # Each returns (model, step(micro_batches) -> loss), and calls start() where the cap begins to hold.
 ENGINES = {"transformers": resident.transformers_engine, "plain": resident.plain_engine,
@@ -37,16 +38,17 @@ ENGINES = {"transformers": resident.transformers_engine, "plain": resident.plain
            "deepspeed2": zero.engine_of(2), "deepspeed3": zero.engine_of(3), "byhand": byhand.byhand_engine}
 # What only some engines know; others refuse it rather than leave it out.
 ONLY = {"graph": ["plain"], "optim": ["plain"], "exact": ["torchao"], "minimal_size": ["torchao"],
-        "tuned": ["fsdp2"], "preset": ["deepspeed2", "deepspeed3"], "deepspeed": ["deepspeed2", "deepspeed3"],
+        "tuned": ["fsdp2"], "resident": ["fsdp2"], "preset": ["deepspeed2", "deepspeed3"], "deepspeed": ["deepspeed2", "deepspeed3"],
         "stream": ["byhand"]}
 WHOLE = ["transformers", "plain"]
+SEVERAL = ["fsdp2", "deepspeed2", "deepspeed3"]
 
 
 def parser_of_words():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--engine", required=True, choices=sorted(ENGINES))
     parser.add_argument("--model", required=True, choices=sorted(SHAPES))
-    parser.add_argument("--batch", type=int, required=True, help="samples of an optimizer step")
+    parser.add_argument("--batch", type=int, required=True, help="samples of an optimizer step, on each GPU")
     parser.add_argument("--micro", type=int, help="samples at a time; all of them by itself")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--lengths", help="a file: each line the lengths of one step's samples")
@@ -72,6 +74,7 @@ def parser_of_words():
     parser.add_argument("--minimal-size", type=int, help="torchao: smaller tensors stay on the GPU; 4096")
     parser.add_argument("--tuned", action="store_true",
                         help="fsdp2: prefetched layers, weights kept for backward, a plain optimizer")
+    parser.add_argument("--resident", action="store_true", help="fsdp2: nothing is offloaded")
     parser.add_argument("--preset", choices=sorted(zero.PRESETS), help="deepspeed: settings of its experts")
     parser.add_argument("--nvme-path", metavar="DIR", help="deepspeed3: where --preset llama-nvme keeps its states")
     parser.add_argument("--deepspeed", metavar="DIR", help="where pip put that version with --target")
@@ -106,8 +109,10 @@ def arguments(words=None):
          "--budget and --compile-mode are for --compile"),
         (args.budget is not None and (args.checkpoint or args.checkpoint_layers),
          "--budget takes the place of --checkpoint"),
+        (args.resident and args.tuned, "--resident or --tuned, not both"),
         (args.checkpoint and args.checkpoint_layers, "--checkpoint or --checkpoint-layers, not both"),
         (bool(args.nvme_path) != (args.preset == "llama-nvme"), "--preset llama-nvme and --nvme-path go together"),
+        (world() > 1 and args.engine not in SEVERAL, f"several GPUs are for {', '.join(SEVERAL)}"),
         (args.batch % (args.micro or args.batch), "--micro divides --batch")]
     for is_wrong, why in wrong:
         if is_wrong:
@@ -147,7 +152,7 @@ def measure(args):
     if cuda:
         if args.expandable:
             torch.cuda.memory._set_allocator_settings("expandable_segments:True")
-        torch.cuda.init()
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
         torch.zeros(1, device="cuda")
         context = used_bytes()
     task = Task(args)
@@ -159,7 +164,7 @@ def measure(args):
         torch.cuda.empty_cache()
         if args.cap:
             cap = float(args.cap.removesuffix("GiB")) * GIB
-            total = torch.cuda.get_device_properties(0).total_memory
+            total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
             torch.cuda.set_per_process_memory_fraction(cap / total)
         torch.cuda.reset_peak_memory_stats()
 
@@ -189,8 +194,8 @@ def measure(args):
     typical = typical_of(args, seconds)
     reserved = torch.cuda.max_memory_reserved() if cuda else 0
     return {"params": n_params, "step_ms": 1e3 * typical,
-            "samples_per_s": args.batch / typical,
-            "tokens_per_s": n_tokens / len(seconds) / typical, "n_tokens": n_tokens,
+            "samples_per_s": world() * args.batch / typical,
+            "tokens_per_s": world() * n_tokens / len(seconds) / typical, "n_tokens": n_tokens,
             "timed_from_s": timed_from, "timed_to_s": timed_to, "context_bytes": context,
             "gpu_bytes_max": max(driver_max - context, reserved), "reserved_bytes_max": reserved,
             "host_bytes_max": peak_host_bytes(), "loss": losses[-1], "first_loss": losses[0],
@@ -207,7 +212,8 @@ def main():
         result["out_of_memory"] = True
     except Exception as error:  # a peer that breaks is a row that says so, not the end of the table
         result["error"] = repr(error)[:400]
-    print(json.dumps(result), flush=True)
+    if rank() == 0:
+        print(json.dumps(result), flush=True)
     sys.stdout.flush()
     os._exit(0)  # some engines leave threads that never end
 

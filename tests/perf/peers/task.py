@@ -18,7 +18,7 @@ class Task:
         self.args = args
         self.causal = "llama" in args.model
         micro = args.micro or args.batch
-        generator = torch.Generator().manual_seed(3)
+        generator = torch.Generator().manual_seed(3 + rank())
         self.steps = []
         for lengths in self.lengths():
             # The same rows, so the same step: only which of them share a micro-batch changes.
@@ -109,8 +109,17 @@ class Task:
         return model
 
 
-def become_only_rank():
-    """What torch.distributed wants to know of a group of one."""
+def rank():
+    """This process among those that torchrun started; 0 where none did."""
+    return int(os.environ.get("RANK", 0))
+
+
+def world():
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
+def become_rank():
+    """What torch.distributed wants to know where torchrun has not said it: a group of one."""
     for key, value in {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29000 + os.getpid() % 999),
                        "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
         os.environ.setdefault(key, value)

@@ -4,7 +4,7 @@ import sys
 
 import torch
 
-from task import become_only_rank
+from task import become_rank
 from update import LR
 
 PINNED = {"device": "cpu", "pin_memory": True}
@@ -92,7 +92,7 @@ def engine_of(stage):
         args = task.args
         deepspeed = imported(args.deepspeed)
         version = tuple(int(part) for part in deepspeed.__version__.split(".")[:2])
-        become_only_rank()
+        become_rank()
         model = task.build("cpu", task.dtype)
         if args.device == "cuda":
             torch.cuda.empty_cache()
