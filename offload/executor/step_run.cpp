@@ -70,9 +70,10 @@ const Action* StepRun::next() {
 bool StepRun::advance() {
   for (; at_ < list_.actions.size(); note_submitted()) {
     const Action& action = list_.actions[at_];
-    if (may_drop_ && drops_ && !std::exchange(is_asked_, true)) {
-      stay_near();
-      if (!goes_on() || !await_saved()) return false;
+    if (!std::exchange(is_asked_, true)) {
+      if (may_drop_ && drops_) stay_near();
+      if (may_drop_ && drops_ && !goes_on()) return false;
+      if (!await_saved()) return false;
     }
     if (is_pass(action.verb)) return true;
     may_drop_ = may_drop_ && action.verb != Verb::update;
@@ -154,12 +155,13 @@ void StepRun::stay_near() {
 /** Waits for a checkpoint that must have a block's bytes before an update changes them. An action
  * that needs such an update is not submitted before, because a pause would wait for the disk, too.
  * The decision waits in the same way for the blocks that live on the GPU, whose updates follow it
- * there. */
+ * there. A stream of the GPU never waits for a checkpoint, because streams may share a channel of
+ * the driver: the checkpoint's own copies would then wait behind that stream for ever. */
 bool StepRun::await_saved() {
   if (!executor_.is_saving()) return true;
   const auto start = std::chrono::steady_clock::now();
   const bool has_all =
-      std::ranges::all_of(executor_.saved_before(list_.actions[at_]),
+      std::ranges::all_of(executor_.saved_before(list_.actions, at_),
                           [&](EventId saved) { return wait(saved, list_.actions); });
   waited_for_disk_ += std::chrono::steady_clock::now() - start;
   return has_all;

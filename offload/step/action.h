@@ -35,6 +35,12 @@ inline constexpr int kQueues = 9;
 template <class T>
 using PerQueue = PerEnum<QueueId, T, kQueues>;
 std::string_view name_of(QueueId queue);
+/** Streams where there is a GPU. */
+inline constexpr std::array kGpuQueues = {QueueId::compute, QueueId::h2d, QueueId::d2h,
+                                          QueueId::collective};
+constexpr bool is_of_gpu(QueueId queue) {
+  return queue <= kGpuQueues.back();
+}
 constexpr bool is_on_drive(QueueId queue) {
   return queue == QueueId::nvme_read || queue == QueueId::nvme_write;
 }

@@ -108,7 +108,7 @@ class CudaDevice final : public Device {
   EventId make_event(QueueId queue) override {
     const OnDevice on_device(index_);
     events_.push_back({.queue = queue});
-    if (!is_of_host(queue)) events_.back().on_gpu = std::make_shared<GpuRecord>();
+    if (is_of_gpu(queue)) events_.back().on_gpu = std::make_shared<GpuRecord>();
     return static_cast<EventId>(events_.size()) - 1;
   }
 
@@ -120,7 +120,7 @@ class CudaDevice final : public Device {
     Event& event = events_[id];
     const QueueId queue = event.queue;
     ++event.generation;
-    if (is_of_host(queue)) {
+    if (!is_of_gpu(queue)) {
       if (event.flag < 0) event.flag = flags_.make();
       return enqueue(queue, [this, flag = event.flag, generation = event.generation] {
         flags_.raise(flag, generation);
@@ -141,11 +141,11 @@ class CudaDevice final : public Device {
   void wait(QueueId queue, EventId id) override {
     const Event& event = events_[id];
     if (event.generation == 0 || event.queue == queue) return;
-    if (!is_of_host(event.queue))
+    if (is_of_gpu(event.queue))
       return enqueue(queue, [this, queue, record = event.on_gpu] {
         record->has_stream_got_it.wait(false);
         fence_.guard([&] {
-          if (is_of_host(queue))
+          if (!is_of_gpu(queue))
             FERRY_CUDA(cudaEventSynchronize(record->event.get()));
           else
             FERRY_CUDA(cudaStreamWaitEvent(stream(queue), record->event.get(), 0));
@@ -169,7 +169,7 @@ class CudaDevice final : public Device {
   bool happened(EventId id) override {
     const Event& event = events_[id];
     if (event.generation == 0) return true;
-    if (is_of_host(event.queue)) return flags_.generation(event.flag) >= event.generation;
+    if (!is_of_gpu(event.queue)) return flags_.generation(event.flag) >= event.generation;
     if (!event.on_gpu->has_stream_got_it) return false;
     const cudaError_t status = cudaEventQuery(event.on_gpu->event.get());
     if (status == cudaErrorNotReady) return false;
@@ -206,7 +206,7 @@ class CudaDevice final : public Device {
   StampId stamp(QueueId queue) override {
     const OnDevice on_device(index_);
     Stamp& stamp = stamps_.emplace_back();
-    if (is_of_host(queue)) {
+    if (!is_of_gpu(queue)) {
       enqueue(queue, [&stamp] { stamp.host_s = host_seconds(); });
       return stamps_.size() - 1;
     }
@@ -308,9 +308,6 @@ class CudaDevice final : public Device {
     clock_start_s_ = host_seconds();
   }
 
-  static bool is_of_host(QueueId queue) {
-    return queue == QueueId::host || queue >= QueueId::decision;
-  }
   /** Null: the caller submits, to a stream that waits by itself. */
   HostQueue* thread_of(QueueId queue) {
     switch (queue) {

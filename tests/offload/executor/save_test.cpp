@@ -5,8 +5,12 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "tests/offload/device/wrapped_device.h"
 #include "tests/offload/executor/toy_run.h"
 
 namespace ferry::test {
@@ -181,6 +185,74 @@ TEST_P(SaveUnderSteps, WhatItThrowsFailsTheStep) {
       EXPECT_STREQ(error.what(), "no space");
     }
   }
+}
+
+/** Counts how often a queue of the GPU is told to wait for a block that is not saved yet, directly
+ * or by way of the host's queues. */
+class WatchedDevice final : public WrappedDevice {
+ public:
+  using WrappedDevice::WrappedDevice;
+  int n_waits_for_saves() const { return n_waits_for_saves_; }
+
+  EventId make_event(QueueId queue) override {
+    const EventId event = WrappedDevice::make_event(queue);
+    queue_of_[event] = queue;
+    return event;
+  }
+  void record(EventId event) override {
+    const QueueId queue = queue_of_.at(event);
+    behind_[event] =
+        queue == QueueId::save ? std::set{Saved{event, ++n_records_[event]}} : awaited_by_[queue];
+    WrappedDevice::record(event);
+  }
+  void wait(QueueId queue, EventId event) override {
+    for (const Saved& saved : behind_[event]) {
+      if (!is_of_gpu(queue))
+        awaited_by_[queue].insert(saved);
+      else if (saved.second == n_records_[saved.first] && !happened(saved.first))
+        ++n_waits_for_saves_;
+    }
+    WrappedDevice::wait(queue, event);
+  }
+
+ private:
+  using Saved = std::pair<EventId, int>;  ///< of the n-th checkpoint
+
+  std::map<EventId, QueueId> queue_of_;
+  std::map<EventId, int> n_records_;
+  std::map<EventId, std::set<Saved>> behind_;  ///< what has to be saved before the event
+  std::map<QueueId, std::set<Saved>> awaited_by_;
+  int n_waits_for_saves_ = 0;
+};
+
+// Streams may share a channel of the driver, so a checkpoint's copies may stand behind them.
+TEST_P(SaveUnderSteps, NoStreamOfTheGpuWaitsForIt) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::states_on_gpu})
+    for (bool clips : {true, false})
+      for (int seed = -1; seed < 5; ++seed) {  // -1: serial
+        ToyOptions o = options(placing, clips);
+        o.device.mode = seed < 0 ? SimulatedMode::serial : SimulatedMode::adversarial;
+        o.device.seed = static_cast<uint64_t>(std::max(0, seed));
+        WatchedDevice* watched = nullptr;
+        o.make_device = [&](WorkerPool& pool) -> std::unique_ptr<Device> {
+          auto device = std::make_unique<WatchedDevice>(make_simulated_device(o.device, pool));
+          watched = device.get();
+          return device;
+        };
+        ToyOptions plain = options(placing, clips);
+        plain.evaluate_after = -1;
+        const ToyResult whole = run_toy(plain);
+        ToyRun run(o);
+        for (size_t s = 0; s < o.n_micro.size(); ++s) {
+          run.step(o.n_micro[s]);
+          run.executor().await_saving();
+          run.executor().save([](BlockStates&) {}, [] {});
+        }
+        run.executor().await_saving();
+        EXPECT_EQ(watched->n_waits_for_saves(), 0)
+            << "placing " << static_cast<int>(placing) << ", clips " << clips << ", seed " << seed;
+        EXPECT_EQ(run.result(), whole);
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types,
