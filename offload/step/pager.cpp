@@ -72,7 +72,7 @@ class ListMaker {
   int pass_number() const { return static_cast<int>(t_); }
   const BlockShape& shape_of(int b) const { return shape_.blocks[b]; }
   const BlockLayout& block(int b) const { return layout_.block(b); }
-  int lane(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
+  int lane(int micro) const { return micro % shape_.n_live(); }
   size_t of_block(int b, int micro) const {
     return static_cast<size_t>(b * shape_.n_live() + lane(micro));
   }
@@ -567,8 +567,6 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order,
                             bool each_decides) {
-  FERRY_CHECK(!shape.deals_blocks() || shape.n_live() == shape.n_micro_max,
-              "micro-batches in turn, and room for {}", shape.n_live());
   FERRY_CHECK(n_micro >= 1 && Rounds(shape.ranks, n_micro).n() <= shape.n_micro_max,
               "{} micro-batches, planned {}", n_micro, shape.n_micro_max);
   return ListMaker(shape, layout, n_micro, true).training(order, each_decides);

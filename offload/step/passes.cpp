@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 namespace ferry {
@@ -16,12 +18,14 @@ std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, Is
   return used;
 }
 
+/** Of time, of a forward where the share is 1. */
+constexpr int64_t kUnit = 1'000'000;
+
 /** The order in which the ranks begin the passes, if all passes of a rank take as long, and less on
  * a rank with a larger share. A rank has all micro-batches of a block before the next of its
  * blocks. Passes and the values between ranks follow this order on every rank, so that no rank
  * waits for another one in a circle. */
 std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool trains) {
-  constexpr int64_t kUnit = 1'000'000;  // of time, of a pass where the share is 1
   struct Begun {
     int64_t at = 0;
     BlockPass pass;
@@ -50,6 +54,78 @@ std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool 
   return passes;
 }
 
+/** The passes of a pipeline in the order in which the ranks begin them, if a backward takes as long
+ * as two forwards. A rank that is free takes a backward before a forward, and an earlier
+ * micro-batch before a later one: one forward and one backward by turns (1F1B: PipeDream, Narayanan
+ * et al. 2019). A micro-batch begins when the one that used its memory has ended. */
+class Pipeline {
+ public:
+  Pipeline(const StepShape& shape, int n_micro, bool trains)
+      : shape_(shape),
+        rank_until_(static_cast<size_t>(shape.ranks.world), 0),
+        micros_(static_cast<size_t>(n_micro)) {
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      chain_.push_back({.backward = false, .block = b});
+    for (int b : trains ? shape.backward_order() : std::vector<int>())
+      chain_.push_back({.backward = true, .block = b});
+  }
+
+  std::vector<BlockPass> passes() {
+    std::vector<BlockPass> passes;
+    while (const std::optional<int> micro = first_to_begin()) {
+      Micro& its = micros_[static_cast<size_t>(*micro)];
+      BlockPass pass = chain_[its.n_done++];
+      pass.micro = pass.round = *micro;
+      pass.runs = shape_.runs(pass.block);
+      const int rank = rank_of(pass);
+      const int64_t time = kUnit / share_of(shape_.ranks, rank) * (pass.backward ? 2 : 1);
+      its.ready_at = until(rank) = std::max(until(rank), its.ready_at) + time;
+      passes.push_back(pass);
+    }
+    return passes;
+  }
+
+ private:
+  struct Micro {
+    size_t n_done = 0;     ///< passes
+    int64_t ready_at = 0;  ///< when the last of them ends
+  };
+
+  int rank_of(const BlockPass& pass) const { return shape_.blocks[pass.block].rank; }
+  int64_t& until(int rank) { return rank_until_[static_cast<size_t>(rank)]; }
+
+  /** The micro-batch whose next pass begins before all others; none: all have ended. */
+  std::optional<int> first_to_begin() {
+    std::optional<int> first;
+    std::tuple<int64_t, int, bool, int> first_key;
+    while (n_ended_ < std::ssize(micros_) && has_ended(n_ended_))
+      ++n_ended_;
+    const int end = std::min(static_cast<int>(micros_.size()), n_ended_ + shape_.n_live());
+    for (int micro = n_ended_; micro < end; ++micro) {
+      if (has_ended(micro)) continue;
+      Micro& its = micros_[static_cast<size_t>(micro)];
+      if (its.n_done == 0 && micro >= shape_.n_live())
+        its.ready_at = micros_[static_cast<size_t>(micro - shape_.n_live())].ready_at;
+      const BlockPass& next = chain_[its.n_done];
+      const int rank = rank_of(next);
+      const std::tuple key(std::max(until(rank), its.ready_at), rank, !next.backward, micro);
+      if (first && first_key < key) continue;
+      first = micro;
+      first_key = key;
+    }
+    return first;
+  }
+  bool has_ended(int micro) const {
+    return micros_[static_cast<size_t>(micro)].n_done == chain_.size();
+  }
+
+  const StepShape& shape_;
+  std::vector<BlockPass> chain_;  ///< of each micro-batch
+  std::vector<int64_t> rank_until_;
+  std::vector<Micro> micros_;
+  int n_ended_ = 0;  ///< micro-batches; all before them have
+};
+
 }  // namespace
 
 std::vector<UsedPort> ports_read(const StepShape& shape, const BlockPass& pass) {
@@ -64,7 +140,10 @@ std::vector<BlockPass> passes_of(const StepShape& shape,
                                  const Rounds& rounds,
                                  int rank,
                                  bool trains) {
-  if (shape.deals_blocks()) return passes_in_turn(shape, rounds.n(), trains);
+  if (shape.deals_blocks())
+    return shape.order == AccumulationOrder::vertical
+               ? passes_in_turn(shape, rounds.n(), trains)
+               : Pipeline(shape, rounds.n(), trains).passes();
   std::vector<BlockPass> passes;
   std::vector<int> n_before(static_cast<size_t>(rounds.n()) + 1, 0);  // by round
   for (int round = 0; round < rounds.n(); ++round)

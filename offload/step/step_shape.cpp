@@ -106,8 +106,11 @@ int64_t StepShape::n_grad_elements(int block) const {
   return borrowed_in_grads(block, static_cast<int>(blocks[block].borrowed.size()));
 }
 
-void deal_blocks(StepShape& shape) {
-  std::vector<int> group(shape.blocks.size());  // by block: the first one of those it shares with
+namespace {
+
+/** By block: the first one that it shares tensors with, or itself. */
+std::vector<int> groups_of(const StepShape& shape) {
+  std::vector<int> group(shape.blocks.size());
   std::iota(group.begin(), group.end(), 0);
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (const BorrowedExtent& borrowed : shape.blocks[b].borrowed) {
@@ -115,7 +118,12 @@ void deal_blocks(StepShape& shape) {
           std::minmax({group[static_cast<size_t>(b)], group[static_cast<size_t>(borrowed.block)]});
       std::ranges::replace(group, later, first);
     }
-  // Each turn is of the rank that is furthest behind its share.
+  return group;
+}
+
+/** By block: the rank. The turn is the rank's that is furthest behind its share. */
+std::vector<int> ranks_in_turn(const StepShape& shape, const std::vector<int>& group) {
+  std::vector<int> ranks(group.size());
   std::vector<int64_t> due(static_cast<size_t>(shape.ranks.world), 0);
   int64_t all = 0;
   for (int rank = 0; rank < shape.ranks.world; ++rank)
@@ -123,15 +131,64 @@ void deal_blocks(StepShape& shape) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const int with = group[static_cast<size_t>(b)];
     if (with < b) {
-      shape.blocks[b].rank = shape.blocks[with].rank;
+      ranks[static_cast<size_t>(b)] = ranks[static_cast<size_t>(with)];
       continue;
     }
     for (int rank = 0; rank < shape.ranks.world; ++rank)
       due[static_cast<size_t>(rank)] += share_of(shape.ranks, rank);
     const auto furthest = std::ranges::max_element(due);
     *furthest -= all;
-    shape.blocks[b].rank = static_cast<int>(furthest - due.begin());
+    ranks[static_cast<size_t>(b)] = static_cast<int>(furthest - due.begin());
   }
+  return ranks;
+}
+
+/** By block: the rank, ascending but for blocks that share tensors with earlier ones. No rank is
+ * left without a block where there are enough. */
+std::vector<int> ranks_in_stages(const StepShape& shape, const std::vector<int>& group) {
+  const int world = shape.ranks.world;
+  std::vector<double> n_elements(group.size(), 0);  // by the first block of a group
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    n_elements[static_cast<size_t>(group[static_cast<size_t>(b)])] +=
+        static_cast<double>(shape.blocks[b].n_elements);
+  const double all = std::accumulate(n_elements.begin(), n_elements.end(), 0.0);
+  double shares = 0;
+  for (int rank = 0; rank < world; ++rank)
+    shares += share_of(shape.ranks, rank);
+  int n_left = 0;  // groups
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    n_left += group[static_cast<size_t>(b)] == b;
+  std::vector<int> ranks(group.size());
+  int rank = 0;
+  bool has_any = false;
+  double before = 0, until = all * share_of(shape.ranks, 0) / shares;
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    const auto with = static_cast<size_t>(group[static_cast<size_t>(b)]);
+    if (static_cast<int>(with) == b) {
+      const double middle = before + n_elements[with] / 2;
+      if (rank + 1 < world && has_any && (middle >= until || n_left < world - rank)) {
+        until += all * share_of(shape.ranks, ++rank) / shares;
+        has_any = false;
+      }
+      ranks[with] = rank;
+      has_any = true;
+      before += n_elements[with];
+      --n_left;
+    }
+    ranks[static_cast<size_t>(b)] = ranks[with];
+  }
+  return ranks;
+}
+
+}  // namespace
+
+void deal_blocks(StepShape& shape) {
+  const std::vector<int> group = groups_of(shape);
+  const std::vector<int> ranks = shape.order == AccumulationOrder::vertical
+                                     ? ranks_in_turn(shape, group)
+                                     : ranks_in_stages(shape, group);
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    shape.blocks[b].rank = ranks[static_cast<size_t>(b)];
 }
 
 void chain_blocks(StepShape& shape, int64_t n_bytes) {

@@ -51,6 +51,9 @@ constexpr std::optional<Activations> activations_of(std::string_view name) {
     if (name_of(a) == name) return a;
   return std::nullopt;
 }
+/** vertical: all micro-batches of a step pass through a block before the next block. horizontal:
+ * one micro-batch passes through all blocks, forwards and backwards, before the next one. Where the
+ * blocks are split, horizontal is a pipeline: as many micro-batches as ranks are under way. */
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 /** A tensor of one micro-batch that passes between blocks: hidden states, their gradient, a running
@@ -174,7 +177,10 @@ struct StepShape {
   }
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */
-  int n_live() const { return order == AccumulationOrder::vertical ? n_micro_max : 1; }
+  int n_live() const {
+    if (order == AccumulationOrder::vertical) return n_micro_max;
+    return deals_blocks() ? std::min(n_micro_max, ranks.world) : 1;
+  }
   /** A tensor of the block is trained: it has states and an update. */
   bool is_trained(int block) const;
   /** Its backward is for gradients that are wanted: of its own tensors or of those it borrows. */
@@ -271,8 +277,9 @@ struct StepShape {
   bool weights_are_master() const { return compute == DType::f32; }
 };
 
-/** Deals the blocks to the ranks, in turn and in their shares. Blocks that share tensors go to one
- * rank. */
+/** Deals the blocks to the ranks in their shares: in turn in vertical order, and in horizontal
+ * order so that each rank has blocks that follow each other, with about as many elements. Blocks
+ * that share tensors go to one rank. */
 void deal_blocks(StepShape& shape);
 
 /** Makes a chain of the blocks: each reads the output of the one before, of so many bytes, and

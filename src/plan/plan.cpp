@@ -83,7 +83,6 @@ StepShape make_step_shape(const ModelTable& model,
     block.gathers_each_pass = request.zero_level == kZeroLevel_most;
     shape.blocks.push_back(std::move(block));
   }
-  if (shape.deals_blocks()) deal_blocks(shape);
   link_blocks(shape, model, largest);
   if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
   if (const GenerationShape generation = generation_shape(request.generation, largest);
@@ -100,6 +99,7 @@ StepShape make_step_shape(const ModelTable& model,
 
 void choose(StepShape& shape, const ModelTable& model, const Choice& choice) {
   shape.order = choice.order;
+  if (shape.deals_blocks()) deal_blocks(shape);
   shape.layer_inputs_on_host = choice.layer_inputs == Place::host;
   // Those that a block reads, one is written, and one is on its way; in vertical order the next
   // block's forwards find all of them where the last block's wrote them.

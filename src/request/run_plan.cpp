@@ -386,10 +386,8 @@ PlanRequest make_plan_request(const config::Config& config,
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
-  // NCCL's kernels and buffers: 0.93 to 1.0 GiB were counted on two H100.
-  constexpr int64_t kNccl_bytes = kGiB;
   const int64_t kernels_bytes =
-      loaded_kernels_bytes(model, machine, n_graphs) + (request.world > 1 ? kNccl_bytes : 0);
+      loaded_kernels_bytes(model, machine, n_graphs) + nccl_bytes(request.world);
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
   request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
@@ -450,11 +448,6 @@ PlanRequest make_plan_request(const config::Config& config,
   if (const std::string& wish = config.text("gpu_split"); wish != "auto")
     request.split = wish == "blocks" ? RankSplit::blocks : RankSplit::samples;
   const bool deals_blocks = request.world > 1 && request.split == RankSplit::blocks;
-  if (deals_blocks && request.order == AccumulationOrder::horizontal)
-    throw Error(
-        Fault::usage, "config.accumulation_order",
-        "with gpu_split = blocks all micro-batches pass through a block before the next one",
-        "leave accumulation_order out, or choose gpu_split = samples");
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
   if (deals_blocks && request.reduction == Reduction::fast)

@@ -45,14 +45,15 @@ void put_in_turn(ToyPlacement& placement) {
   placement.order = AccumulationOrder::vertical;
 }
 
-/** The first of the ranks leads, and each has some of the blocks. */
-void expect_bits_of_one_in_turn(const ToyModel& model) {
+/** The first of the ranks leads, and each has some of the blocks: in turn, or in a pipeline. */
+void expect_bits_of_one_with_blocks(const ToyModel& model, AccumulationOrder order) {
   const ToyResult expected = run_toy(model, {}, kRankSteps);
   int n_runs = 0;
   for (auto [world, place] : {std::pair{2, Place::host}, std::pair{3, Place::device}}) {
     const bool recomputes = n_runs++ > 0;
     ToyPlacement placement = with_ranks(world, place);
-    put_in_turn(placement);
+    placement.split = RankSplit::blocks;
+    placement.order = order;
     placement.activations = recomputes ? Activations::recompute : Activations::keep;
     placement.layer_inputs = recomputes ? Place::host : Place::device;
     placement.leads = true;
@@ -61,10 +62,10 @@ void expect_bits_of_one_in_turn(const ToyModel& model) {
   }
 }
 
-TEST(RanksTrain, InTurnAsOneDoes) {
+void expect_bits_of_one_with_blocks(AccumulationOrder order) {
   ToyModel bert = small_bert(DType::f32, LossKind::cross_entropy);
   bert.n_micro = 1;
-  expect_bits_of_one_in_turn(bert);
+  expect_bits_of_one_with_blocks(bert, order);
   ToyModel not_clipped = small_decoder(DecoderFamily::gpt2, DType::f32);
   not_clipped.max_grad_norm = 0;
   ToyModel split = small_decoder(DecoderFamily::llama, DType::bf16);
@@ -72,13 +73,18 @@ TEST(RanksTrain, InTurnAsOneDoes) {
   for (ToyModel model : {small_bert(DType::f16, LossKind::cross_entropy), split, not_clipped,
                          many_words(DecoderFamily::gpt2, DType::bf16, /*is_cut=*/true)}) {
     model.n_micro = 4;
-    expect_bits_of_one_in_turn(model);
+    expect_bits_of_one_with_blocks(model, order);
   }
+  // Their blocks read values of many blocks before them, and give losses of their own.
+  expect_bits_of_one_with_blocks(made(Made::encoder_decoder, DType::f32), order);
+  expect_bits_of_one_with_blocks(made(Made::experts, DType::f32), order);
 }
-/** Their blocks read values of many blocks before them, and give losses of their own. */
-TEST(RanksTrain, InTurnAsOneDoesMadeModels) {
-  expect_bits_of_one_in_turn(made(Made::encoder_decoder, DType::f32));
-  expect_bits_of_one_in_turn(made(Made::experts, DType::f32));
+
+TEST(RanksTrain, InTurnAsOneDoes) {
+  expect_bits_of_one_with_blocks(AccumulationOrder::vertical);
+}
+TEST(RanksTrain, InAPipelineAsOneDoes) {
+  expect_bits_of_one_with_blocks(AccumulationOrder::horizontal);
 }
 
 TEST(RanksTrain, AsOneDoesBertFp32) {
@@ -216,11 +222,11 @@ class RanksOnGpus : public ::testing::TestWithParam<DType> {
           placement.order = order;
           EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
               << model.name << ", " << placement.name << ", order " << static_cast<int>(order);
-          if (order == AccumulationOrder::horizontal) continue;
           placement.split = RankSplit::blocks;
           placement.leads = true;
           EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
-              << model.name << ", " << placement.name << ", in turn";
+              << model.name << ", " << placement.name << ", blocks, order "
+              << static_cast<int>(order);
         }
   }
 

@@ -235,7 +235,6 @@ ToyResult run_rank(const ToyModel& model,
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
   StepShape shape = make_step_shape(table, largest, request, Rounds(ranks, model.n_micro).n());
   shape.ranks = ranks;
-  if (shape.deals_blocks()) deal_blocks(shape);
   choose(shape, table,
          {placement.place, placement.activations, placement.order, placement.layer_inputs});
   if (placement.places)

@@ -17,7 +17,7 @@ ValueSlots::ValueSlots(const StepShape& shape,
 }
 
 RegionId ValueSlots::home_of(int value) const {
-  const int lane = shape_.n_live() == 1 ? 0 : passes_[t_].micro;
+  const int lane = passes_[t_].micro % shape_.n_live();
   return layout_.values[value * shape_.n_live() + lane];
 }
 

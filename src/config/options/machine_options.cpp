@@ -272,8 +272,9 @@ std::vector<Option> machine_options() {
        .value = "auto",
        .choices = {"auto", "horizontal", "vertical"},
        .help = "For experiments: the whole model per micro-batch (horizontal, less saved), or all "
-               "micro-batches block by block (vertical, weights transferred once). Never changes "
-               "the result."},
+               "micro-batches block by block (vertical, weights transferred once). With gpu_split = "
+               "blocks, horizontal is a pipeline (1F1B): each GPU has blocks that follow each other, "
+               "and as many micro-batches as GPUs are under way. Never changes the result."},
       {.key = "measure_plans",
        .label = "Measure plans",
        .type = Type::choice,

@@ -27,8 +27,7 @@ bool may_deal_blocks(const ModelTable& model, const PlanRequest& request) {
   const bool is_of_one_host = request.n_per_host == 0 || request.n_per_host >= request.world;
   const auto n_blocks = static_cast<int>(model.blocks.size());
   return is_of_one_host && request.world <= kDealtRanks_max &&
-         n_blocks >= kDealtBlocks_min * request.world &&
-         request.order != AccumulationOrder::horizontal && !request.zero_level &&
+         n_blocks >= kDealtBlocks_min * request.world && !request.zero_level &&
          request.reduction != Reduction::fast;  // whose bits others have not
 }
 
@@ -95,7 +94,10 @@ std::string rank_choices_text(const StepShape& shape) {
   };
   if (shape.cuts_blocks() && std::ranges::any_of(shape.blocks, gathers))
     text += "; weights that stay on the GPUs are gathered for each pass";
-  if (shape.deals_blocks()) text += "; each GPU has some of the blocks";
+  if (shape.deals_blocks())
+    text += shape.order == AccumulationOrder::vertical
+                ? "; each GPU has some of the blocks, in turn"
+                : "; the GPUs are a pipeline";
   if (shape.exchanges_sums()) text += "; each rank adds its own micro-batches first";
   return text;
 }

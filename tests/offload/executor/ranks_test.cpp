@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "offload/step/passes.h"
 #include "tests/offload/executor/thread_link.h"
 #include "tests/offload/executor/toy_run.h"
 
@@ -254,6 +255,122 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurn) {
       EXPECT_EQ(run_ranks(o, world, change), expected)
           << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << seed;
     }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneInAPipeline) {
+  ShapeOptions o = sizes();
+  o.n_layers = 5;
+  o.n_micro_max = 7;
+  const auto steps = [](ToyOptions& options) { options.n_micro = {7, 1, 5, 2}; };
+  ToyOptions options = options_of(o);
+  steps(options);
+  const Left expected = run_one(options);
+  o.ranks.split = RankSplit::blocks;
+  constexpr SimulatedMode kModes[] = {SimulatedMode::serial, SimulatedMode::adversarial,
+                                      SimulatedMode::threads};
+  int seed = 0;
+  for (int world : {2, 3, 4, 8})
+    for (Placing placing : kDealtPlacings) {
+      if (placing == Placing::everything_on_drive) continue;  // gradients are added to
+      o.placing = placing;
+      o.mixed_activations = ++seed % 2;
+      o.layer_inputs_on_host = seed % 3 == 0;
+      o.n_layer_input_slots = 2 + seed % 4;
+      o.ranks.shares = seed % 5 < 2 && world < 8 ? kSharesOf.at(world) : std::vector<int>();
+      const auto change = [&](ToyOptions& its) {
+        steps(its);
+        set_mode(its, kModes[seed / 2 % 3], seed);
+      };
+      EXPECT_EQ(run_ranks(o, world, change), expected)
+          << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << seed;
+    }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneInAPipelineWhateverIsFrozen) {
+  for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
+                        Frozen::second_tensors})
+    for (bool tied : {true, false}) {
+      ShapeOptions o = sizes();
+      o.frozen = frozen;
+      o.tied = tied;
+      const Left expected = run_one(options_of(o));
+      o.ranks.split = RankSplit::blocks;
+      for (Placing placing : {Placing::host, Placing::gpu, Placing::all_on_drive}) {
+        o.placing = placing;
+        EXPECT_EQ(run_ranks(o, 3, {}), expected)
+            << "frozen " << static_cast<int>(frozen) << ", placing " << static_cast<int>(placing);
+      }
+    }
+}
+
+/** By rank: the passes of a step, as "F0 B0" with the micro-batch's number. */
+std::vector<std::string> passes_by_rank(const StepShape& shape, int n_micro) {
+  std::vector<std::string> of_ranks(static_cast<size_t>(shape.ranks.world));
+  for (const BlockPass& pass : passes_of(shape, {shape.ranks, n_micro}, 0, true)) {
+    std::string& its = of_ranks[static_cast<size_t>(shape.blocks[pass.block].rank)];
+    its += (its.empty() ? "" : " ") + std::string(pass.backward ? "B" : "F") +
+           std::to_string(pass.micro);
+  }
+  return of_ranks;
+}
+
+TEST(Pipeline, TakesForwardsAndBackwardsByTurns) {
+  ShapeOptions o;
+  o.n_layers = 1;  // three blocks
+  o.tied = false;
+  o.ranks = {.world = 3, .split = RankSplit::blocks};
+  o.n_micro_max = 5;
+  EXPECT_EQ(
+      passes_by_rank(make_shape(o), 5),
+      (std::vector<std::string>{"F0 F1 F2 B0 F3 B1 F4 B2 B3 B4", "F0 F1 F2 B0 B1 F3 B2 F4 B3 B4",
+                                "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4"}));
+  EXPECT_EQ(passes_by_rank(make_shape(o), 1), (std::vector<std::string>(3, "F0 B0")));
+}
+
+TEST(Pipeline, HasAsManyMicroBatchesUnderWayAsRanks) {
+  for (int world : {2, 3, 4})
+    for (bool tied : {true, false}) {
+      ShapeOptions o;
+      o.n_layers = 6;
+      o.tied = tied;
+      o.ranks = {.world = world, .split = RankSplit::blocks};
+      o.n_micro_max = 9;
+      const StepShape shape = make_shape(o);
+      EXPECT_EQ(shape.n_live(), world);
+      std::vector<int> n_done(9, 0);
+      const std::vector<BlockPass> passes = passes_of(shape, {shape.ranks, 9}, 0, true);
+      const int n_each = static_cast<int>(passes.size()) / 9;
+      for (const BlockPass& pass : passes) {
+        const auto micro = static_cast<size_t>(pass.micro);
+        if (pass.micro >= world && n_done[micro] == 0) {
+          EXPECT_EQ(n_done[micro - static_cast<size_t>(world)], n_each)
+              << "micro-batch " << micro << " of " << world << " ranks";
+        }
+        ++n_done[micro];
+      }
+    }
+}
+
+TEST(Pipeline, GivesEachRankBlocksThatFollowEachOther) {
+  ShapeOptions o;
+  o.n_layers = 6;
+  o.tied = false;
+  const auto ranks_of_blocks = [&] {
+    const StepShape shape = make_shape(o);
+    std::vector<int> ranks;
+    for (const BlockShape& block : shape.blocks)
+      ranks.push_back(block.rank);
+    return ranks;
+  };
+  o.ranks = {.world = 3, .split = RankSplit::blocks};
+  EXPECT_EQ(ranks_of_blocks(), (std::vector<int>{0, 0, 0, 1, 1, 2, 2, 2}));
+  o.ranks.shares = {1, 1, 4};
+  EXPECT_EQ(ranks_of_blocks(), (std::vector<int>{0, 0, 1, 2, 2, 2, 2, 2}));
+  o.ranks = {.world = 8, .split = RankSplit::blocks};
+  EXPECT_EQ(ranks_of_blocks(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+  o.ranks.world = 2;
+  o.tied = true;  // the head is where the embeddings are
+  EXPECT_EQ(ranks_of_blocks(), (std::vector<int>{0, 0, 0, 0, 1, 1, 1, 0}));
 }
 
 TEST_P(RanksTest, HaveTheBitsOfOneWhereSomeHaveNoBlock) {

@@ -207,7 +207,6 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.optim = o.optim;
   shape.split_master = o.split_master;
   shape.ranks = o.ranks;
-  if (shape.deals_blocks()) deal_blocks(shape);
   shape.reduction = o.reduction;
   shape.n_micro_max = Rounds(o.ranks, o.n_micro_max).n();
   shape.order = o.order;
@@ -226,6 +225,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
   shape.trains = o.trains;
   freeze(shape, o.frozen);
+  if (shape.deals_blocks()) deal_blocks(shape);
   keep_grads_in_memory(shape);
   return shape;
 }
