@@ -175,9 +175,12 @@ void Executor::finish_evaluation(const ReadyList& list) {
       outcome_.loss += loss;
     return;
   }
-  n_micro_ = 1;
-  outcome_.loss = sum_of_losses(link_->gather(losses),
-                                std::vector<size_t>(static_cast<size_t>(shape_.ranks.world), 0));
+  const std::vector<std::vector<double>> all = link_->gather(losses);
+  for (int b = 0; b < shape_.n_blocks(); ++b)
+    if (block(b).has_loss) {
+      const int rank = shape_.ranks.rank_at(block(b).stage, shape_.ranks.replica());
+      outcome_.loss += all[static_cast<size_t>(rank)][static_cast<size_t>(shape_.loss_index(b))];
+    }
 }
 
 void Executor::measure_run_ahead(std::chrono::duration<double> step) {

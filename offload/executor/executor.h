@@ -190,7 +190,7 @@ class Executor {
   /** The same from what each rank's decision reads. */
   double take_sums_of_ranks(const Action& action);
   double sum_of_losses(const std::vector<std::vector<double>>& all,
-                       std::vector<size_t> first) const;
+                       const std::vector<size_t>& first) const;
   /** False where the update leaves everything as it is. */
   bool changes_states(const Action& action, const Updates& updates) const;
   void update(const Action& action, const Updates& updates);

@@ -282,9 +282,9 @@ double Executor::take_sums(const Action& action) {
   return loss;
 }
 
-/** Chunks of a block follow each other from rank to rank, and micro-batches go over the ranks in
- * turn, or each part of the loss is another rank's. The sums are added in the order of one rank
- * that has all. */
+/** Chunks of a block follow each other from rank to rank. Micro-batches go over the replicas in
+ * turn, and each part of the loss may be another stage's. The sums are added in the order of one
+ * rank that has all. */
 double Executor::take_sums_of_ranks(const Action& action) {
   const int n_blocks = shape_.n_blocks();
   std::vector<double> mine(static_cast<size_t>(loss_slot(shape_, shape_.n_micro_max, 0)));
@@ -311,23 +311,20 @@ double Executor::take_sums_of_ranks(const Action& action) {
 
 /** The losses of each rank begin at `first`, by rank. */
 double Executor::sum_of_losses(const std::vector<std::vector<double>>& all,
-                               std::vector<size_t> first) const {
+                               const std::vector<size_t>& first) const {
   const Rounds rounds(shape_.ranks, n_micro_);
+  std::vector<int> n_before(static_cast<size_t>(shape_.ranks.n_replicas()), 0);  // micro-batches
   double loss = 0;
-  for (int round = 0; round < rounds.n(); ++round) {
-    if (shape_.cuts_blocks()) {
-      for (int rank : rounds.present(round))
-        for (int part = 0; part < shape_.n_losses(); ++part)
-          loss += all[static_cast<size_t>(rank)][first[static_cast<size_t>(rank)]++];
-      continue;
+  for (int round = 0; round < rounds.n(); ++round)
+    for (int replica : rounds.present(round)) {
+      const int micro = n_before[static_cast<size_t>(replica)]++;
+      for (int b = 0; b < shape_.n_blocks(); ++b)
+        if (block(b).has_loss) {
+          const auto rank = static_cast<size_t>(shape_.ranks.rank_at(block(b).stage, replica));
+          const int at = micro * shape_.n_losses() + shape_.loss_index(b);
+          loss += all[rank][first[rank] + static_cast<size_t>(at)];
+        }
     }
-    for (int b = 0; b < shape_.n_blocks(); ++b)
-      if (block(b).has_loss) {
-        const auto r = static_cast<size_t>(block(b).rank);
-        const int at = round * shape_.n_losses() + shape_.loss_index(b);
-        loss += all[r][first[r] + static_cast<size_t>(at)];
-      }
-  }
   return loss;
 }
 

@@ -149,8 +149,9 @@ void GradientActions::receive_parts(int b, RegionId slot, const Parts& parts_of)
         add(action.reads, {slot, range.begin * width, range.n * width, Role::moved, -1, rank});
     }
     for (size_t n = 0; n < parts_of.from.size(); ++n)
-      add(action.writes, {parts, (static_cast<int64_t>(n) * n_part + in_part) * width,
-                          in_slot(self).n * width, Role::moved, -1, parts_of.from[n]});
+      add(action.writes,
+          {parts, (static_cast<int64_t>(n) * n_part + in_part) * width, in_slot(self).n * width,
+           Role::moved, -1, shape_.ranks.rank_at(shape_.ranks.stage(), parts_of.from[n])});
     if (i + 1 == n_borrowed && slot >= 0) draft_.release(action, slot);
     draft_.add(std::move(action));
   }

@@ -314,8 +314,8 @@ class LayoutMaker {
         const auto exchanged = static_cast<int64_t>(size_of(shape_.exchanged_type()));
         grads_host = std::max(grads_host, n * exchanged);
         if (shape_.exchanges_sums()) temp = std::max(temp, n * compute_bytes);
-        const int64_t all_parts =
-            shape_.ranks.world * shape_.n_part_grad_elements(b, shape_.ranks.rank) * exchanged;
+        const int64_t all_parts = shape_.ranks.n_replicas() *
+                                  shape_.n_part_grad_elements(b, shape_.ranks.rank) * exchanged;
         parts = std::max(parts, all_parts);
         if (of.sums_on_host) staged = std::max(staged, all_parts);
         if (of.grads_on_host && !of.sums_on_host)
@@ -597,7 +597,7 @@ void for_rank_parts(const StepShape& shape,
   const int64_t width = storage_of(shape, block, segment).width_bytes;
   const int64_t n_trained = shape.blocks[block].n_trained_elements;
   // A stretch of units that one rank has, which begins there at `offset` bytes.
-  const auto part_in = [&](int rank, int64_t begin, int64_t n, int64_t offset, bool is_of_all) {
+  const auto part_in = [&](int rank, int64_t begin, int64_t n, int64_t offset, bool is_copy) {
     const int64_t from = std::max(begin, range.offset),
                   to = std::min(begin + n, range.offset + range.n_bytes);
     if (from < to)
@@ -605,7 +605,7 @@ void for_rank_parts(const StepShape& shape,
             .offset = offset + from - begin,
             .done = from - range.offset,
             .n_bytes = to - from,
-            .is_of_all = is_of_all});
+            .is_copy = is_copy});
   };
   for (int rank = 0; rank < shape.ranks.world; ++rank) {
     const ElementRange part = shape.part(block, rank);
@@ -617,7 +617,7 @@ void for_rank_parts(const StepShape& shape,
       part_in(rank, behind + first, simd::state_blocks(part.n), own, false);
     } else if (shape.runs(block, rank)) {
       part_in(rank, behind, (shape.blocks[block].n_elements - n_trained) * width, own,
-              /*is_of_all=*/!shape.deals_blocks());
+              /*is_copy=*/shape.ranks.replica_of(rank) > 0);
     }
   }
 }
@@ -699,7 +699,8 @@ LayoutBytes layout_bytes(const StepShape& shape) {
   if (!shape.deals_blocks()) return bytes_of_rank(shape);
   LayoutBytes most;
   StepShape its = shape;
-  for (its.ranks.rank = 0; its.ranks.rank < its.ranks.world; ++its.ranks.rank) {
+  for (int stage = 0; stage < its.ranks.n_stages; ++stage) {
+    its.ranks.rank = its.ranks.rank_at(stage, 0);  // the first replica has the largest parts
     const LayoutBytes bytes = bytes_of_rank(its);
     for (Place place : {Place::device, Place::host, Place::nvme})
       most.n_bytes[place] = std::max(most.n_bytes[place], bytes.n_bytes[place]);

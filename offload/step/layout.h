@@ -143,10 +143,10 @@ struct RankPart {
   int64_t offset = 0;  ///< in the rank's segment
   int64_t done = 0;    ///< bytes of the range before it
   int64_t n_bytes = 0;
-  bool is_of_all = false;  ///< every rank has these bytes
+  bool is_copy = false;  ///< another rank has these bytes, too, and comes before this one
 };
 /** Calls `each` with the parts of a range of bytes, which are counted as one rank has the segment.
- * Frozen elements are a part of every rank. */
+ * Frozen elements are a part of each rank that runs the block. */
 void for_rank_parts(const StepShape& shape,
                     int block,
                     Segment segment,

@@ -293,7 +293,7 @@ class ListMaker {
         if (own.n_bytes > 0) own = moves.front().from;
       }
       for (int rank = 0; rank < world; ++rank) {
-        if (rank == self) continue;
+        if (rank == self || !shape_.runs(part.block, rank)) continue;
         put_for(gather.reads, own, rank);
         put_for(gather.writes, in_slot(rank), rank);
       }
@@ -340,7 +340,7 @@ class ListMaker {
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
   }
   /** Gives values that the pass has written to the ranks that read them, or takes them where this
-   * rank does. Other ranks have the action, too, without bytes: all count the same ones. */
+   * rank does. Other stages have the action, too, without bytes: all count the same ones. */
   void pass_values() {
     if (!passed_[t_].empty() && is_of_others()) values_.begin_pass(t_);
     for (const PassedValue& passed : passed_[t_]) {
@@ -575,7 +575,7 @@ StepList make_training_list(const StepShape& shape,
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
                               bool fetches_own_slots) {
-  const int n_micro = shape.deals_blocks() ? 1 : shape.ranks.world;
+  const int n_micro = shape.ranks.n_replicas();
   return ListMaker(shape, layout, n_micro, false).evaluation(fetches_own_slots);
 }
 

@@ -21,26 +21,53 @@ std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, Is
 /** Of time, of a forward where the share is 1. */
 constexpr int64_t kUnit = 1'000'000;
 
-/** The order in which the ranks begin the passes, if all passes of a rank take as long, and less on
- * a rank with a larger share. A rank has all micro-batches of a block before the next of its
+/** By round: this rank's micro-batches before it, and whether it has one there. */
+struct OwnRounds {
+  OwnRounds(const Rounds& rounds, int rank) {
+    for (int round = 0, n = 0; round < rounds.n(); ++round) {
+      micro.push_back(n);
+      has.push_back(rounds.has(rank, round));
+      n += has.back();
+    }
+  }
+  BlockPass pass(bool backward, int block, int round, const StepShape& shape) const {
+    const auto r = static_cast<size_t>(round);
+    return {.backward = backward,
+            .block = block,
+            .micro = micro[r],
+            .round = round,
+            .has_micro = has[r],
+            .runs = has[r] && shape.runs(block)};
+  }
+  int n() const { return static_cast<int>(micro.size()); }
+
+  std::vector<int> micro;
+  std::vector<bool> has;
+};
+
+/** The order in which the stages begin the passes, if all passes of a stage take as long, and less
+ * on a stage with a larger share. A stage has all micro-batches of a block before the next of its
  * blocks. Passes and the values between ranks follow this order on every rank, so that no rank
  * waits for another one in a circle. */
-std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool trains) {
+std::vector<BlockPass> passes_in_turn(const StepShape& shape,
+                                      const OwnRounds& rounds,
+                                      bool trains) {
   struct Begun {
     int64_t at = 0;
     BlockPass pass;
   };
   std::vector<Begun> all;
-  std::vector<int64_t> rank_until(static_cast<size_t>(shape.ranks.world), 0);
-  std::vector<int64_t> micro_until(static_cast<size_t>(n_micro), 0);
+  std::vector<int64_t> stage_until(static_cast<size_t>(shape.ranks.n_stages), 0);
+  std::vector<int64_t> round_until(static_cast<size_t>(rounds.n()), 0);
   const auto add = [&](bool backward, int b) {
-    const int64_t pass_time = kUnit / share_of(shape.ranks, shape.blocks[b].rank);
-    for (int micro = 0; micro < n_micro; ++micro) {
-      int64_t& rank = rank_until[static_cast<size_t>(shape.blocks[b].rank)];
-      int64_t& before = micro_until[static_cast<size_t>(micro)];
-      const int64_t at = std::max(rank, before);
-      all.push_back({at, {backward, b, micro, micro, shape.runs(b)}});
-      rank = before = at + pass_time;
+    const int stage = shape.blocks[b].stage;
+    const int64_t pass_time = kUnit / share_of(shape.ranks, stage);
+    for (int round = 0; round < rounds.n(); ++round) {
+      int64_t& until = stage_until[static_cast<size_t>(stage)];
+      int64_t& before = round_until[static_cast<size_t>(round)];
+      const int64_t at = std::max(until, before);
+      all.push_back({at, rounds.pass(backward, b, round, shape)});
+      until = before = at + pass_time;
     }
   };
   for (int b = 0; b < shape.n_blocks(); ++b)
@@ -54,16 +81,17 @@ std::vector<BlockPass> passes_in_turn(const StepShape& shape, int n_micro, bool 
   return passes;
 }
 
-/** The passes of a pipeline in the order in which the ranks begin them, if a backward takes as long
- * as two forwards. A rank that is free takes a backward before a forward, and an earlier
+/** The passes of a pipeline in the order in which the stages begin them, if a backward takes as
+ * long as two forwards. A stage that is free takes a backward before a forward, and an earlier
  * micro-batch before a later one: one forward and one backward by turns (1F1B: PipeDream, Narayanan
  * et al. 2019). A micro-batch begins when the one that used its memory has ended. */
 class Pipeline {
  public:
-  Pipeline(const StepShape& shape, int n_micro, bool trains)
+  Pipeline(const StepShape& shape, const OwnRounds& rounds, bool trains)
       : shape_(shape),
-        rank_until_(static_cast<size_t>(shape.ranks.world), 0),
-        micros_(static_cast<size_t>(n_micro)) {
+        rounds_(rounds),
+        stage_until_(static_cast<size_t>(shape.ranks.n_stages), 0),
+        micros_(static_cast<size_t>(rounds.n())) {
     for (int b = 0; b < shape.n_blocks(); ++b)
       chain_.push_back({.backward = false, .block = b});
     for (int b : trains ? shape.backward_order() : std::vector<int>())
@@ -74,25 +102,26 @@ class Pipeline {
     std::vector<BlockPass> passes;
     while (const std::optional<int> micro = first_to_begin()) {
       Micro& its = micros_[static_cast<size_t>(*micro)];
-      BlockPass pass = chain_[its.n_done++];
-      pass.micro = pass.round = *micro;
-      pass.runs = shape_.runs(pass.block);
-      const int rank = rank_of(pass);
-      const int64_t time = kUnit / share_of(shape_.ranks, rank) * (pass.backward ? 2 : 1);
-      its.ready_at = until(rank) = std::max(until(rank), its.ready_at) + time;
-      passes.push_back(pass);
+      const auto& [backward, block] = chain_[its.n_done++];
+      const int stage = shape_.blocks[block].stage;
+      const int64_t time = kUnit / share_of(shape_.ranks, stage) * (backward ? 2 : 1);
+      its.ready_at = until(stage) = std::max(until(stage), its.ready_at) + time;
+      passes.push_back(rounds_.pass(backward, block, *micro, shape_));
     }
     return passes;
   }
 
  private:
+  struct Link {
+    bool backward = false;
+    int block = 0;
+  };
   struct Micro {
     size_t n_done = 0;     ///< passes
     int64_t ready_at = 0;  ///< when the last of them ends
   };
 
-  int rank_of(const BlockPass& pass) const { return shape_.blocks[pass.block].rank; }
-  int64_t& until(int rank) { return rank_until_[static_cast<size_t>(rank)]; }
+  int64_t& until(int stage) { return stage_until_[static_cast<size_t>(stage)]; }
 
   /** The micro-batch whose next pass begins before all others; none: all have ended. */
   std::optional<int> first_to_begin() {
@@ -106,9 +135,9 @@ class Pipeline {
       Micro& its = micros_[static_cast<size_t>(micro)];
       if (its.n_done == 0 && micro >= shape_.n_live())
         its.ready_at = micros_[static_cast<size_t>(micro - shape_.n_live())].ready_at;
-      const BlockPass& next = chain_[its.n_done];
-      const int rank = rank_of(next);
-      const std::tuple key(std::max(until(rank), its.ready_at), rank, !next.backward, micro);
+      const Link& next = chain_[its.n_done];
+      const int stage = shape_.blocks[next.block].stage;
+      const std::tuple key(std::max(until(stage), its.ready_at), stage, !next.backward, micro);
       if (first && first_key < key) continue;
       first = micro;
       first_key = key;
@@ -120,10 +149,11 @@ class Pipeline {
   }
 
   const StepShape& shape_;
-  std::vector<BlockPass> chain_;  ///< of each micro-batch
-  std::vector<int64_t> rank_until_;
-  std::vector<Micro> micros_;
-  int n_ended_ = 0;  ///< micro-batches; all before them have
+  const OwnRounds& rounds_;
+  std::vector<Link> chain_;  ///< of each micro-batch
+  std::vector<int64_t> stage_until_;
+  std::vector<Micro> micros_;  ///< by round
+  int n_ended_ = 0;            ///< as many from the first one on
 };
 
 }  // namespace
@@ -140,18 +170,13 @@ std::vector<BlockPass> passes_of(const StepShape& shape,
                                  const Rounds& rounds,
                                  int rank,
                                  bool trains) {
+  const OwnRounds own(rounds, rank);
   if (shape.deals_blocks())
-    return shape.order == AccumulationOrder::vertical
-               ? passes_in_turn(shape, rounds.n(), trains)
-               : Pipeline(shape, rounds.n(), trains).passes();
+    return shape.order == AccumulationOrder::vertical ? passes_in_turn(shape, own, trains)
+                                                      : Pipeline(shape, own, trains).passes();
   std::vector<BlockPass> passes;
-  std::vector<int> n_before(static_cast<size_t>(rounds.n()) + 1, 0);  // by round
-  for (int round = 0; round < rounds.n(); ++round)
-    n_before[static_cast<size_t>(round) + 1] =
-        n_before[static_cast<size_t>(round)] + rounds.has(rank, round);
   const auto add = [&](bool backward, int b, int round) {
-    passes.push_back(
-        {backward, b, n_before[static_cast<size_t>(round)], round, rounds.has(rank, round)});
+    passes.push_back(own.pass(backward, b, round, shape));
   };
   const std::vector<int> backward_order = shape.backward_order();
   auto each_block = [&](bool backward, auto&& each) {
@@ -193,7 +218,8 @@ std::vector<std::vector<PassedValue>> values_passed(const StepShape& shape,
   std::map<std::pair<int, int>, Written> written;
   for (size_t t = 0; t < passes.size(); ++t) {
     const BlockPass& pass = passes[t];
-    const int rank = shape.blocks[pass.block].rank;
+    if (!pass.has_micro) continue;
+    const int rank = shape.ranks.rank_at(shape.blocks[pass.block].stage, shape.ranks.replica());
     for (const auto& [port, value] : ports_read(shape, pass)) {
       const auto found = written.find({value, pass.micro});
       if (found == written.end()) continue;

@@ -15,6 +15,7 @@ struct BlockPass {
   int block = 0;
   int micro = 0;  ///< of this rank
   int round = 0;
+  bool has_micro = true;  ///< this rank has a micro-batch in the round
   /** False: this rank has no micro-batch in the round, or not the block, and moves what the others
    * need. */
   bool runs = true;
@@ -29,8 +30,9 @@ struct UsedPort {
 std::vector<UsedPort> ports_read(const StepShape& shape, const BlockPass& pass);
 std::vector<UsedPort> ports_written(const StepShape& shape, const BlockPass& pass);
 
-/** A rank's passes of a step in all rounds; without `trains` the forward passes alone. Where the
- * blocks are split they are all passes of all ranks, in the order in which these begin them. */
+/** A rank's passes of a step in all rounds; without `trains` the forward passes alone. Where there
+ * are several stages they are all passes of the rank's replica, in the order in which the stages
+ * begin them. */
 std::vector<BlockPass> passes_of(const StepShape& shape,
                                  const Rounds& rounds,
                                  int rank,

@@ -1,7 +1,5 @@
 #include "offload/step/ranks.h"
 
-#include <numeric>
-
 namespace ferry {
 
 int share_of(const Ranks& ranks, int rank) {
@@ -10,6 +8,12 @@ int share_of(const Ranks& ranks, int rank) {
 
 namespace {
 
+/** The replicas as ranks that have all blocks. */
+Ranks replicas_of(const Ranks& ranks) {
+  return {.rank = ranks.replica(),
+          .world = ranks.n_replicas(),
+          .shares = ranks.n_stages == 1 ? ranks.shares : std::vector<int>()};
+}
 int largest_share(const Ranks& ranks) {
   return ranks.shares.empty() ? 1 : *std::ranges::max_element(ranks.shares);
 }
@@ -23,34 +27,29 @@ bool has_turn(const Ranks& ranks, int rank, int round) {
 
 }  // namespace
 
-Rounds::Rounds(const Ranks& ranks, int n_micro) : split_(ranks.split) {
-  if (split_ == RankSplit::blocks) {
-    std::vector<int> all(static_cast<size_t>(ranks.world));
-    std::iota(all.begin(), all.end(), 0);
-    present_.assign(static_cast<size_t>(n_micro), all);
-    return;
-  }
+Rounds::Rounds(const Ranks& ranks, int n_micro) : ranks_(ranks) {
+  const Ranks replicas = replicas_of(ranks);
   for (int n_left = n_micro, round = 0; n_left > 0; ++round) {
     std::vector<int>& present = present_.emplace_back();
-    for (int rank = 0; rank < ranks.world && n_left > 0; ++rank)
-      if (has_turn(ranks, rank, round)) {
-        present.push_back(rank);
+    for (int replica = 0; replica < replicas.world && n_left > 0; ++replica)
+      if (has_turn(replicas, replica, round)) {
+        present.push_back(replica);
         --n_left;
       }
   }
 }
 
 std::vector<int> Rounds::present_by(int round) const {
-  std::vector<int> ranks;
+  std::vector<int> replicas;
   for (int r = 0; r <= round; ++r)
-    ranks.insert(ranks.end(), present(r).begin(), present(r).end());
-  std::ranges::sort(ranks);
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
+    replicas.insert(replicas.end(), present(r).begin(), present(r).end());
+  std::ranges::sort(replicas);
+  replicas.erase(std::unique(replicas.begin(), replicas.end()), replicas.end());
+  return replicas;
 }
 
 bool Rounds::has(int rank, int round) const {
-  return std::ranges::binary_search(present(round), rank);
+  return std::ranges::binary_search(present(round), ranks_.replica_of(rank));
 }
 
 int Rounds::n_of(int rank) const {
@@ -64,17 +63,16 @@ std::vector<int> Rounds::micros_of(int rank) const {
   std::vector<int> micros;
   int micro = 0;
   for (const std::vector<int>& present : present_) {
-    for (int its : present) {
-      if (its == rank) micros.push_back(micro);
-      micro += split_ == RankSplit::samples;
+    for (int replica : present) {
+      if (replica == ranks_.replica_of(rank)) micros.push_back(micro);
+      ++micro;
     }
-    micro += split_ == RankSplit::blocks;
   }
   return micros;
 }
 
-int micro_of_step(const Ranks& ranks, int nth) {
-  if (ranks.split == RankSplit::blocks) return nth;
+int micro_of_step(const Ranks& of, int nth) {
+  const Ranks ranks = replicas_of(of);
   const int64_t largest = largest_share(ranks), share = share_of(ranks, ranks.rank);
   const auto round = static_cast<int>(((nth + 1) * largest + share - 1) / share - 1);
   int micro = 0;

@@ -1,8 +1,10 @@
 #pragma once
-// The ranks of a run, and what each of them runs and updates. Where the samples are split, a rank
-// runs the passes of the micro-batches it was given, and holds one part of each block's trained
-// weights, of their master and states, and of the sum of their gradients. Where the blocks are
-// split, a rank holds whole blocks, and runs their passes for all micro-batches.
+// The ranks of a run, and what each of them runs and updates. Ranks form replicas of the model, and
+// each replica runs the passes of the micro-batches it was given. A replica has one rank, or
+// several ones that are its stages: each stage has some of the blocks, and the values between
+// blocks pass from rank to rank. A block's ranks are those of one stage in all replicas: each of
+// them holds one part of the block's trained weights, of their master and states, and of the sum of
+// their gradients.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,21 +15,22 @@
 
 namespace ferry {
 
-/** The part of a step that is split over the ranks. blocks: the values between blocks pass from
- * rank to rank, and no weights or gradients do. */
-enum class RankSplit : uint8_t { samples, blocks };
-constexpr std::string_view name_of(RankSplit split) {
-  return split == RankSplit::blocks ? "blocks" : "samples";
-}
-
 struct Ranks {
   int rank = 0;   ///< this process's
   int world = 1;  ///< how many there are
   /** By rank: the micro-batches or blocks that it gets, relative to the other ranks. A GPU that is
-   * twice as fast as another one has 2 beside 1. Empty: all get as many. */
+   * twice as fast as another one has 2 beside 1. Empty: all get as many, as they must where there
+   * are several replicas of several stages. */
   std::vector<int> shares = {};
-  RankSplit split = RankSplit::samples;
+  int n_stages = 1;  ///< of each replica: a divisor of the world. Stages are the outer number
   bool operator==(const Ranks&) const = default;
+
+  int n_replicas() const { return world / n_stages; }
+  int replica_of(int of_rank) const { return of_rank % n_replicas(); }
+  int stage_of(int of_rank) const { return of_rank / n_replicas(); }
+  int replica() const { return replica_of(rank); }
+  int stage() const { return stage_of(rank); }
+  int rank_at(int stage, int replica) const { return stage * n_replicas() + replica; }
 };
 
 /** The order in which the gradients of a step's micro-batches are added where several ranks have
@@ -62,22 +65,22 @@ inline ElementRange part_of(int64_t n_elements, int rank, int world) {
   return {begin, std::min(n_elements, begin + n_each) - begin};
 }
 
-/** The rank's share; 1 where all have as many. */
+/** The share of a rank, or of a stage where there is one replica; 1 where all have as many. */
 int share_of(const Ranks& ranks, int rank);
 
-/** The micro-batches of a step in the rounds in which the ranks run them. Numbers go round by
- * round, and in a round over the ranks in order. A rank with the largest share has a micro-batch in
- * each round. Another one has its turns at even distances, each as late as can be, since it takes
- * longer. In the last round the last ranks may have none. Where the blocks are split, all ranks
- * have the one micro-batch of each round. */
+/** The micro-batches of a step in the rounds in which the replicas run them. Numbers go round by
+ * round, and in a round over the replicas in order. A replica with the largest share has a
+ * micro-batch in each round. Another one has its turns at even distances, each as late as can be,
+ * since it takes longer. In the last round the last replicas may have none. */
 class Rounds {
  public:
   Rounds(const Ranks& ranks, int n_micro);
   int n() const { return static_cast<int>(present_.size()); }
-  /** The ranks with a micro-batch in the round, in order. */
+  /** The replicas with a micro-batch in the round, in order. */
   const std::vector<int>& present(int round) const { return present_[static_cast<size_t>(round)]; }
-  /** The ranks that have a micro-batch in the round or had any before it, in order. */
+  /** The replicas that have a micro-batch in the round or had any before it, in order. */
   std::vector<int> present_by(int round) const;
+  /** The rank's replica has a micro-batch in the round. */
   bool has(int rank, int round) const;
   /** Micro-batches of the rank. */
   int n_of(int rank) const;
@@ -85,7 +88,7 @@ class Rounds {
   std::vector<int> micros_of(int rank) const;
 
  private:
-  RankSplit split_;
+  Ranks ranks_;
   std::vector<std::vector<int>> present_;
 };
 

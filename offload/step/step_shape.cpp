@@ -121,74 +121,75 @@ std::vector<int> groups_of(const StepShape& shape) {
   return group;
 }
 
-/** By block: the rank. The turn is the rank's that is furthest behind its share. */
-std::vector<int> ranks_in_turn(const StepShape& shape, const std::vector<int>& group) {
-  std::vector<int> ranks(group.size());
-  std::vector<int64_t> due(static_cast<size_t>(shape.ranks.world), 0);
+/** By block: the stage. The turn is that of the stage which is furthest behind its share. */
+std::vector<int> stages_in_turn(const Ranks& ranks, const std::vector<int>& group) {
+  std::vector<int> stages(group.size());
+  std::vector<int64_t> due(static_cast<size_t>(ranks.n_stages), 0);
   int64_t all = 0;
-  for (int rank = 0; rank < shape.ranks.world; ++rank)
-    all += share_of(shape.ranks, rank);
-  for (int b = 0; b < shape.n_blocks(); ++b) {
-    const int with = group[static_cast<size_t>(b)];
+  for (int stage = 0; stage < ranks.n_stages; ++stage)
+    all += share_of(ranks, stage);
+  for (size_t b = 0; b < group.size(); ++b) {
+    const auto with = static_cast<size_t>(group[b]);
     if (with < b) {
-      ranks[static_cast<size_t>(b)] = ranks[static_cast<size_t>(with)];
+      stages[b] = stages[with];
       continue;
     }
-    for (int rank = 0; rank < shape.ranks.world; ++rank)
-      due[static_cast<size_t>(rank)] += share_of(shape.ranks, rank);
+    for (int stage = 0; stage < ranks.n_stages; ++stage)
+      due[static_cast<size_t>(stage)] += share_of(ranks, stage);
     const auto furthest = std::ranges::max_element(due);
     *furthest -= all;
-    ranks[static_cast<size_t>(b)] = static_cast<int>(furthest - due.begin());
+    stages[b] = static_cast<int>(furthest - due.begin());
   }
-  return ranks;
+  return stages;
 }
 
-/** By block: the rank, ascending but for blocks that share tensors with earlier ones. No rank is
+/** By block: the stage, ascending but for blocks that share tensors with earlier ones. No stage is
  * left without a block where there are enough. */
-std::vector<int> ranks_in_stages(const StepShape& shape, const std::vector<int>& group) {
-  const int world = shape.ranks.world;
+std::vector<int> stages_in_line(const StepShape& shape, const std::vector<int>& group) {
+  const Ranks& ranks = shape.ranks;
   std::vector<double> n_elements(group.size(), 0);  // by the first block of a group
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    n_elements[static_cast<size_t>(group[static_cast<size_t>(b)])] +=
-        static_cast<double>(shape.blocks[b].n_elements);
+  for (size_t b = 0; b < group.size(); ++b)
+    n_elements[static_cast<size_t>(group[b])] +=
+        static_cast<double>(shape.blocks[static_cast<int>(b)].n_elements);
   const double all = std::accumulate(n_elements.begin(), n_elements.end(), 0.0);
   double shares = 0;
-  for (int rank = 0; rank < world; ++rank)
-    shares += share_of(shape.ranks, rank);
+  for (int stage = 0; stage < ranks.n_stages; ++stage)
+    shares += share_of(ranks, stage);
   int n_left = 0;  // groups
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    n_left += group[static_cast<size_t>(b)] == b;
-  std::vector<int> ranks(group.size());
-  int rank = 0;
+  for (size_t b = 0; b < group.size(); ++b)
+    n_left += static_cast<size_t>(group[b]) == b;
+  std::vector<int> stages(group.size());
+  int stage = 0;
   bool has_any = false;
-  double before = 0, until = all * share_of(shape.ranks, 0) / shares;
-  for (int b = 0; b < shape.n_blocks(); ++b) {
-    const auto with = static_cast<size_t>(group[static_cast<size_t>(b)]);
-    if (static_cast<int>(with) == b) {
-      const double middle = before + n_elements[with] / 2;
-      if (rank + 1 < world && has_any && (middle >= until || n_left < world - rank)) {
-        until += all * share_of(shape.ranks, ++rank) / shares;
+  double before = 0, until = all * share_of(ranks, 0) / shares;
+  for (size_t b = 0; b < group.size(); ++b) {
+    const auto with = static_cast<size_t>(group[b]);
+    if (with == b) {
+      const double middle = before + n_elements[b] / 2;
+      const bool is_due = middle >= until || n_left < ranks.n_stages - stage;
+      if (stage + 1 < ranks.n_stages && has_any && is_due) {
+        until += all * share_of(ranks, ++stage) / shares;
         has_any = false;
       }
-      ranks[with] = rank;
+      stages[b] = stage;
       has_any = true;
-      before += n_elements[with];
+      before += n_elements[b];
       --n_left;
     }
-    ranks[static_cast<size_t>(b)] = ranks[with];
+    stages[b] = stages[with];
   }
-  return ranks;
+  return stages;
 }
 
 }  // namespace
 
 void deal_blocks(StepShape& shape) {
   const std::vector<int> group = groups_of(shape);
-  const std::vector<int> ranks = shape.order == AccumulationOrder::vertical
-                                     ? ranks_in_turn(shape, group)
-                                     : ranks_in_stages(shape, group);
+  const std::vector<int> stages = shape.order == AccumulationOrder::vertical
+                                      ? stages_in_turn(shape.ranks, group)
+                                      : stages_in_line(shape, group);
   for (int b = 0; b < shape.n_blocks(); ++b)
-    shape.blocks[b].rank = ranks[static_cast<size_t>(b)];
+    shape.blocks[b].stage = stages[static_cast<size_t>(b)];
 }
 
 void chain_blocks(StepShape& shape, int64_t n_bytes) {

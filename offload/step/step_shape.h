@@ -52,8 +52,9 @@ constexpr std::optional<Activations> activations_of(std::string_view name) {
   return std::nullopt;
 }
 /** vertical: all micro-batches of a step pass through a block before the next block. horizontal:
- * one micro-batch passes through all blocks, forwards and backwards, before the next one. Where the
- * blocks are split, horizontal is a pipeline: as many micro-batches as ranks are under way. */
+ * one micro-batch passes through all blocks, forwards and backwards, before the next one. Where
+ * there are several stages, horizontal is a pipeline: as many micro-batches as stages are under
+ * way. */
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 /** A tensor of one micro-batch that passes between blocks: hidden states, their gradient, a running
@@ -106,7 +107,7 @@ struct BlockShape {
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
   Indexed<Port> ports;                 ///< of StepShape::values
   bool has_loss = false;               ///< its forward gives a part of the loss
-  int rank = 0;                        ///< where the blocks are split over ranks: the one with it
+  int stage = 0;                       ///< Ranks::n_stages
   BlockPlacement place;
   /** Several ranks that have their parts of the weights on the device, and update them there,
    * gather the weights into a weight slot for each pass. Else they gather them once a step, into a
@@ -179,7 +180,7 @@ struct StepShape {
   /** Micro-batches whose activations are alive at once. */
   int n_live() const {
     if (order == AccumulationOrder::vertical) return n_micro_max;
-    return deals_blocks() ? std::min(n_micro_max, ranks.world) : 1;
+    return std::min(n_micro_max, ranks.n_stages);
   }
   /** A tensor of the block is trained: it has states and an update. */
   bool is_trained(int block) const;
@@ -214,12 +215,14 @@ struct StepShape {
   int n_weight_pieces(int block) const;
   bool grads_fp32(int block) const { return compute == DType::f32 || sums_grads() || tied(block); }
   bool has_peers() const { return ranks.world > 1; }
-  /** Each rank has a part of every block. */
-  bool cuts_blocks() const { return has_peers() && ranks.split == RankSplit::samples; }
-  /** Each rank has some of the blocks, whole. */
-  bool deals_blocks() const { return has_peers() && ranks.split == RankSplit::blocks; }
+  /** Each rank has a part of each of its blocks, and ranks of other replicas have the others. */
+  bool cuts_blocks() const { return ranks.n_replicas() > 1; }
+  /** Each rank has some of the blocks, and other stages have the others. */
+  bool deals_blocks() const { return ranks.n_stages > 1; }
   /** The rank runs passes of the block. */
-  bool runs(int block, int rank) const { return !deals_blocks() || blocks[block].rank == rank; }
+  bool runs(int block, int rank) const {
+    return !deals_blocks() || blocks[block].stage == ranks.stage_of(rank);
+  }
   bool runs(int block) const { return runs(block, ranks.rank); }
   /** Ranks exchange sums of their own micro-batches' gradients, once a step. */
   bool exchanges_sums() const {
@@ -240,8 +243,8 @@ struct StepShape {
   /** The part of the block's trained prefix that the rank updates. */
   ElementRange part(int block, int rank) const {
     const int64_t n_trained = blocks[block].n_trained_elements;
-    if (!deals_blocks()) return part_of(n_trained, rank, ranks.world);
-    return {0, runs(block, rank) ? n_trained : 0};
+    if (!runs(block, rank)) return {};
+    return part_of(n_trained, ranks.replica_of(rank), ranks.n_replicas());
   }
   ElementRange own_part(int block) const { return part(block, ranks.rank); }
   /** The elements of a range that this rank has: its part of trained ones, all frozen ones. A range
@@ -277,9 +280,9 @@ struct StepShape {
   bool weights_are_master() const { return compute == DType::f32; }
 };
 
-/** Deals the blocks to the ranks in their shares: in turn in vertical order, and in horizontal
- * order so that each rank has blocks that follow each other, with about as many elements. Blocks
- * that share tensors go to one rank. */
+/** Deals the blocks to the stages in their shares: in turn in vertical order, and in horizontal
+ * order so that each stage has blocks that follow each other, with about as many elements. Blocks
+ * that share tensors go to one stage. */
 void deal_blocks(StepShape& shape);
 
 /** Makes a chain of the blocks: each reads the output of the one before, of so many bytes, and

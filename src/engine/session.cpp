@@ -87,25 +87,27 @@ StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
     mine.insert(mine.end(), {batch.label_weight.value_or(static_cast<double>(batch.n_label_items)),
                              static_cast<double>(batch.n_end_items),
                              static_cast<double>(batch.n_real_tokens())});
-  std::vector<std::vector<double>> all;
-  if (shape_.cuts_blocks())
+  std::vector<std::vector<double>> all;  // by replica
+  if (shape_.cuts_blocks()) {
     all = link_->gather(mine);
-  else
+    all.resize(static_cast<size_t>(shape_.ranks.n_replicas()));  // those of the first stage
+  } else {
     all.push_back(std::move(mine));
+  }
   size_t n_values = 0;
   for (const std::vector<double>& its : all)
     n_values += its.size();
   n_micro_ = static_cast<int>(n_values / kItems);
   StepItems items;
-  std::vector<size_t> next(all.size());  // by rank: the first value of a micro-batch
-  const Rounds rounds(shape_.cuts_blocks() ? shape_.ranks : Ranks(), n_micro_);
+  std::vector<size_t> next(all.size());  // by replica: the first value of a micro-batch
+  const Rounds rounds(shape_.ranks, n_micro_);
   for (int round = 0; round < rounds.n(); ++round)
-    for (int rank : rounds.present(round)) {
-      const auto r = static_cast<size_t>(rank);
+    for (int replica : rounds.present(round)) {
+      const auto r = static_cast<size_t>(replica);
       const size_t first = next[r];
       next[r] += kItems;
-      FERRY_CHECK(next[r] <= all[r].size(), "{} micro-batches, rank {} has {} of them", n_micro_,
-                  rank, all[r].size() / kItems);
+      FERRY_CHECK(next[r] <= all[r].size(), "{} micro-batches, replica {} has {} of them", n_micro_,
+                  replica, all[r].size() / kItems);
       items.labels += all[r][first];
       items.ends += all[r][first + 1];
       items.tokens += all[r][first + 2];

@@ -116,10 +116,8 @@ class Session {
    * steps it changes nothing that the second one reads. Each rank has a batch, and its own loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
   /** Batches that the ranks evaluate at once, where one leads. */
-  int n_evaluated_at_once() const {
-    return leader_ && shape_.cuts_blocks() ? shape_.ranks.world : 1;
-  }
-  /** As many batches at most, one on each rank. */
+  int n_evaluated_at_once() const { return leader_ ? shape_.ranks.n_replicas() : 1; }
+  /** As many batches at most, one on each replica. */
   std::vector<Evaluated> evaluate_each(std::span<const HostBatch> batches, bool wants_logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.

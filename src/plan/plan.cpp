@@ -53,8 +53,8 @@ StepShape make_step_shape(const ModelTable& model,
   shape.compute = model.compute;
   shape.optim = request.optim;
   shape.split_master = request.split_master;
-  const RankSplit split = request.split.value_or(RankSplit::samples);
-  shape.ranks = {.world = request.world, .shares = request.shares, .split = split};
+  shape.ranks = {
+      .world = request.world, .shares = request.shares, .n_stages = request.n_stages.value_or(1)};
   shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_ranks_per_host = request.n_per_host;
   shape.n_micro_max = Rounds(shape.ranks, static_cast<int>(n_micro)).n();

@@ -42,7 +42,8 @@ struct PlanRequest {
    * gradients; 3: a part of the weights, too, which each pass gathers. */
   std::optional<int> zero_level;
   std::optional<Reduction> reduction;
-  std::optional<RankSplit> split;
+  /** Stages of each replica of the model: a divisor of the world (offload/step/ranks.h). */
+  std::optional<int> n_stages;
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;

@@ -326,9 +326,34 @@ std::string timing_settings_of(const config::Config& config) {
   add("threads", fmt::format("{}", n_usable_threads()));
   const RunRanks ranks = ranks_of(config);
   if (ranks.world > 1) add(kRanks, fmt::format("{}", ranks.world));
-  if (config.text("gpu_split") == name_of(RankSplit::blocks)) add("gpu_split", "blocks");
+  if (config.text("gpu_split") == "blocks") add("gpu_split", "blocks");
+  if (const auto n = config.maybe_integer("pipe_size"); n && *n > 1)
+    add("pipe_size", fmt::format("{}", *n));
   if (!ranks.shares.empty()) add("gpu_shares", fmt::format("{}", fmt::join(ranks.shares, ",")));
   return settings;
+}
+
+/** The stages that the user asks for; nothing: the planner chooses. */
+std::optional<int> n_stages_of(const config::Config& config, int world) {
+  const std::string& split = config.text("gpu_split");
+  const std::optional<int64_t> asked = config.maybe_integer("pipe_size");
+  if (!asked) {
+    if (split == "auto") return std::nullopt;
+    return split == "blocks" ? world : 1;
+  }
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    throw Error(Fault::usage, "config.pipe_size", why, hint);
+  };
+  if (*asked < 1 || *asked > world || world % *asked != 0)
+    refuse(fmt::format("pipe_size is {}, and the run has {} GPUs", *asked, world),
+           "pipe_size is a divisor of the number of GPUs");
+  if (split != "auto" && *asked != (split == "blocks" ? world : 1))
+    refuse(fmt::format("pipe_size is {}, and gpu_split is {}", *asked, split),
+           "leave gpu_split out: pipe_size says how many GPUs have the blocks of each replica");
+  if (*asked > 1 && *asked < world && !config.list("gpu_shares").empty())
+    refuse("gpu_shares are for GPUs that all split the samples, or all the blocks",
+           "leave gpu_shares out, or choose another pipe_size");
+  return static_cast<int>(*asked);
 }
 
 /** A described host says how many GPUs it has; here all ranks that were not launched elsewhere run.
@@ -445,15 +470,13 @@ PlanRequest make_plan_request(const config::Config& config,
           wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (const std::string& level = config.text("zero_level"); level != "auto")
     request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
-  if (const std::string& wish = config.text("gpu_split"); wish != "auto")
-    request.split = wish == "blocks" ? RankSplit::blocks : RankSplit::samples;
-  const bool deals_blocks = request.world > 1 && request.split == RankSplit::blocks;
+  if (trains) request.n_stages = n_stages_of(config, request.world);
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
-  if (deals_blocks && request.reduction == Reduction::fast)
+  if (request.n_stages.value_or(1) > 1 && request.reduction == Reduction::fast)
     throw Error(Fault::usage, "config.reduction",
-                "with gpu_split = blocks the bits are those of reduction = ordered",
-                "leave reduction out, or choose gpu_split = samples");
+                "where GPUs have some of the blocks, the bits are those of reduction = ordered",
+                "leave reduction out, or choose gpu_split = samples without pipe_size");
   request.timed_with = timing_settings_of(config);
   if (auto slots = config.maybe_integer("slots")) request.n_weight_slots = static_cast<int>(*slots);
   return request;

@@ -41,18 +41,20 @@ void expect_bits_of_one(const ToyModel& model) {
 }
 
 void put_in_turn(ToyPlacement& placement) {
-  placement.split = RankSplit::blocks;
+  placement.n_stages = placement.world;
   placement.order = AccumulationOrder::vertical;
 }
 
-/** The first of the ranks leads, and each has some of the blocks: in turn, or in a pipeline. */
+/** The first of the ranks leads, and each has some of the blocks, in turn or as a pipeline; of four
+ * ranks two have a block. */
 void expect_bits_of_one_with_blocks(const ToyModel& model, AccumulationOrder order) {
   const ToyResult expected = run_toy(model, {}, kRankSteps);
   int n_runs = 0;
-  for (auto [world, place] : {std::pair{2, Place::host}, std::pair{3, Place::device}}) {
-    const bool recomputes = n_runs++ > 0;
+  for (auto [world, place] : {std::pair{2, Place::host}, std::pair{3, Place::device},
+                              std::pair{4, Place::host}, std::pair{4, Place::device}}) {
+    const bool recomputes = n_runs++ % 2 > 0;
     ToyPlacement placement = with_ranks(world, place);
-    placement.split = RankSplit::blocks;
+    placement.n_stages = world == 4 ? 2 : world;
     placement.order = order;
     placement.activations = recomputes ? Activations::recompute : Activations::keep;
     placement.layer_inputs = recomputes ? Place::host : Place::device;
@@ -156,7 +158,7 @@ void save_in(const std::filesystem::path& directory,
 
 /** Ranks write the files of one, and any number of ranks goes on from them, however the work is
  * split. */
-void expect_to_go_on(const ToyModel& model, RankSplit splits = RankSplit::samples) {
+void expect_to_go_on(const ToyModel& model, bool has_stages = false) {
   const ToyResult expected = run_toy(model, {}, kRankSteps);
   TempDir dir;
   constexpr int kSaved_steps = kRankSteps / 2;
@@ -165,7 +167,7 @@ void expect_to_go_on(const ToyModel& model, RankSplit splits = RankSplit::sample
   for (int world : {1, 3}) {
     ToyPlacement placement = with_ranks(world, Place::host);
     placement.leads = true;
-    if (splits == RankSplit::blocks) put_in_turn(placement);
+    if (has_stages) put_in_turn(placement);
     placement.at_end = [&](Session& session, const ModelTable& table) {
       save_in(directory_of(world), session, table, left[world]);
     };
@@ -175,7 +177,8 @@ void expect_to_go_on(const ToyModel& model, RankSplit splits = RankSplit::sample
   for (int world : {1, 2, 4}) {
     ToyPlacement placement = with_ranks(world, Place::device);
     placement.leads = true;
-    if (splits == RankSplit::samples && world == 2) put_in_turn(placement);
+    if (!has_stages && world == 2) put_in_turn(placement);
+    if (world == 4) placement.n_stages = 2;
     placement.first_step = kSaved_steps;
     placement.at_start = [&](Session& session, const ModelTable& table) {
       load_states(table, session.whole_shape(), directory_of(3), left[3].checksums,
@@ -192,7 +195,7 @@ TEST(RanksTrain, AndOthersGoOnFromTheirCheckpoint) {
   ToyModel split = small_decoder(DecoderFamily::llama, DType::bf16);
   split.split_master = true;
   expect_to_go_on(split);
-  expect_to_go_on(split, RankSplit::blocks);
+  expect_to_go_on(split, /*has_stages=*/true);
   ToyModel in_8_bits = small_bert(DType::bf16, LossKind::masked_lm);
   in_8_bits.optim = simd::Optim::adamw_8bit;
   expect_to_go_on(in_8_bits);
@@ -222,7 +225,7 @@ class RanksOnGpus : public ::testing::TestWithParam<DType> {
           placement.order = order;
           EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
               << model.name << ", " << placement.name << ", order " << static_cast<int>(order);
-          placement.split = RankSplit::blocks;
+          placement.n_stages = world;
           placement.leads = true;
           EXPECT_EQ(first_difference(model, expected, run_toy(model, placement, kRankSteps)), "")
               << model.name << ", " << placement.name << ", blocks, order "

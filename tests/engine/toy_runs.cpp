@@ -342,8 +342,10 @@ ToyResult run_rank(const ToyModel& model,
 }
 
 Ranks ranks_of(const ToyPlacement& placement, int rank) {
-  return {
-      .rank = rank, .world = placement.world, .shares = placement.shares, .split = placement.split};
+  return {.rank = rank,
+          .world = placement.world,
+          .shares = placement.shares,
+          .n_stages = placement.n_stages};
 }
 
 /** Ranks of which the first leads. */

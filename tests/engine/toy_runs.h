@@ -61,8 +61,8 @@ struct ToyPlacement {
   int n_workers = 2;
   int world = 1;                 ///< ranks, which are threads
   std::vector<int> shares = {};  ///< of the ranks; empty: all have as many micro-batches
-  RankSplit split = RankSplit::samples;
-  bool leads = false;  ///< the first of these leads, and has what the run has
+  int n_stages = 1;              ///< Ranks::n_stages
+  bool leads = false;            ///< the first of these leads, and has what the run has
   int first_step = 0;
   /** Of the rank that leads, before it takes the steps and after it. */
   std::function<void(Session&, const ModelTable&)> at_start, at_end;

@@ -159,6 +159,19 @@ std::vector<Option> machine_options() {
                "the blocks, all micro-batches pass from GPU to GPU, and no weights or gradients "
                "do; it wants as many micro-batches as GPUs. auto takes blocks where that is 10 % "
                "faster, or alone fits. Never changes the result."},
+      {.key = "pipe_size",
+       .label = "Stages of a pipeline",
+       .type = Type::integer,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, 1024},
+       .aliases = {{"pipeline_model_parallel_size"}, {"pipeline_parallel_size"}},
+       .verbs = kTraining,
+       .help = "GPUs that have the blocks of a model together, each some of them; a divisor of "
+               "gpus. Of 4 GPUs and pipe_size = 2 two pairs each take micro-batches through the "
+               "whole model, and the two GPUs with the same blocks hold a part of them each. As "
+               "many as gpus is gpu_split = blocks, 1 is samples. Never changes the result."},
       {.key = "zero_level",
        .label = "Sharding level (ZeRO)",
        .type = Type::choice,
@@ -272,9 +285,10 @@ std::vector<Option> machine_options() {
        .value = "auto",
        .choices = {"auto", "horizontal", "vertical"},
        .help = "For experiments: the whole model per micro-batch (horizontal, less saved), or all "
-               "micro-batches block by block (vertical, weights transferred once). With gpu_split = "
-               "blocks, horizontal is a pipeline (1F1B): each GPU has blocks that follow each other, "
-               "and as many micro-batches as GPUs are under way. Never changes the result."},
+               "micro-batches block by block (vertical, weights transferred once). Where GPUs "
+               "have some of the blocks, horizontal is a pipeline (1F1B): each has blocks that "
+               "follow each other, and as many micro-batches as stages are under way. Never "
+               "changes the result."},
       {.key = "measure_plans",
        .label = "Measure plans",
        .type = Type::choice,

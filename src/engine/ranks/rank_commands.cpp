@@ -96,7 +96,7 @@ void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles
 void RankLeader::evaluate(std::span<const HostBatch> batches, bool wants_logits) {
   tell({.verb = RankVerb::evaluate, .n = 1, .n_bytes = wants_logits});
   for (int rank = 1; rank < world(); ++rank)
-    send_batch(batches[std::min(static_cast<size_t>(rank), batches.size() - 1)], rank);
+    send_batch(batches[std::min(replica_of(rank), batches.size() - 1)], rank);
 }
 
 void RankLeader::take_evaluated(std::span<Evaluated> evaluated) {
@@ -108,10 +108,11 @@ void RankLeader::take_evaluated(std::span<Evaluated> evaluated) {
     its.logits.resize(static_cast<size_t>(n_logits));
     if (n_logits > 0)
       groups_.commands->receive(std::as_writable_bytes(std::span(its.logits)), rank);
-    if (shape_.deals_blocks() && rank == shape_.blocks.back().rank)
-      evaluated.front().logits = std::move(its.logits);
-    else if (static_cast<size_t>(rank) < evaluated.size())
-      evaluated[static_cast<size_t>(rank)] = std::move(its);
+    if (replica_of(rank) >= evaluated.size()) continue;
+    Evaluated& of_replica = evaluated[replica_of(rank)];
+    of_replica.loss = its.loss;  // the same on all its stages
+    if (shape_.ranks.stage_of(rank) == shape_.blocks.back().stage)
+      of_replica.logits = std::move(its.logits);
   }
 }
 
@@ -186,7 +187,7 @@ void GatheredStates::read(std::span<const StatePiece> pieces,
     for_rank_parts(
         shape_, block(), piece.segment,
         {piece.offset_bytes / halves, std::ssize(piece.to) / halves}, [&](RankPart part) {
-          if (part.is_of_all && part.rank != shape_.ranks.rank) return;
+          if (part.is_copy) return;
           part.offset *= halves, part.done *= halves, part.n_bytes *= halves;
           const auto to =
               piece.to.subspan(static_cast<size_t>(part.done), static_cast<size_t>(part.n_bytes));

@@ -46,9 +46,8 @@ class RankLeader {
   /** Gives each rank its micro-batches of a step, or of a rehearsal of one. */
   void step(std::span<const HostBatch> micro_batches);
   void rehearse(std::span<const HostBatch> micro_batches, bool settles);
-  /** Each rank evaluates a batch: the first of these is the leader's, and where there are fewer
-   * than ranks, several have the last one. Where the blocks are split they evaluate one together.
-   */
+  /** Each replica evaluates a batch: the first of these is the leader's, and where there are fewer
+   * than replicas, several have the last one. */
   void evaluate(std::span<const HostBatch> batches, bool wants_logits);
   /** What the others found, in the place of their batches. */
   void take_evaluated(std::span<Evaluated> evaluated);
@@ -73,6 +72,7 @@ class RankLeader {
   void send_batch(const HostBatch& batch, int rank);
   void send_batches(std::span<const HostBatch> micro_batches, const Rounds& rounds);
   int world() const { return shape_.ranks.world; }
+  size_t replica_of(int rank) const { return static_cast<size_t>(shape_.ranks.replica_of(rank)); }
   Rounds rounds_of(std::span<const HostBatch> micro_batches) const {
     return {shape_.ranks, static_cast<int>(micro_batches.size())};
   }

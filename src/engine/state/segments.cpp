@@ -34,7 +34,7 @@ void Segments::read(int block, Segment segment, const ByteRange& range, void* to
     std::byte* const its = static_cast<std::byte*>(to) + part.done;
     if (part.rank == shape_.ranks.rank)
       read_own(block, segment, {part.offset, part.n_bytes}, its);
-    else if (leader_ && !part.is_of_all)
+    else if (leader_ && !part.is_copy)
       leader_->read(part, block, segment, its);
   });
 }

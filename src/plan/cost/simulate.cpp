@@ -427,13 +427,13 @@ Simulation simulate_steps(const CostModel& cost,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
-  // Where each rank has parts of all blocks, one stands for all.
-  const size_t n_ranks = shape.deals_blocks() ? static_cast<size_t>(shape.ranks.world) : 1;
+  // One replica stands for all.
+  const auto n_ranks = static_cast<size_t>(shape.ranks.n_stages);
   std::vector<StepShape> shapes(n_ranks, shape);
   std::vector<Layout> layouts;
   std::vector<StepList> lists;
   for (size_t rank = 0; rank < n_ranks; ++rank) {
-    if (n_ranks > 1) shapes[rank].ranks.rank = static_cast<int>(rank);
+    if (n_ranks > 1) shapes[rank].ranks.rank = shape.ranks.rank_at(static_cast<int>(rank), 0);
     layouts.push_back(make_layout(shapes[rank]));
     lists.push_back(make_training_list(shapes[rank], layouts[rank], n_micro, order));
   }

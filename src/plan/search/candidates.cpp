@@ -40,7 +40,7 @@ std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
                                          const Choice& choice,
                                          int64_t size) {
   if (request.order) return {*request.order};
-  if (request.split == RankSplit::blocks && size < request.train_batch_size)
+  if (request.n_stages.value_or(1) > 1 && size < request.train_batch_size)
     return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
   const bool can_gain = request.machine && request.trains && choice.place == Place::host &&
                         size < request.train_batch_size;

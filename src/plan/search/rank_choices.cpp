@@ -31,10 +31,10 @@ bool may_deal_blocks(const ModelTable& model, const PlanRequest& request) {
          request.reduction != Reduction::fast;  // whose bits others have not
 }
 
-/** The ranks have the blocks, and the run has the bits of one rank. */
+/** Each rank is a stage, and the run has the bits of one rank. */
 SettledRanks settle_blocks(const ModelTable& model, const PlanRequest& request) {
   SettledRanks settled = {.request = request};
-  settled.request.split = RankSplit::blocks;
+  settled.request.n_stages = request.world;
   settled.request.reduction = Reduction::ordered;
   settled.request.zero_level = kZeroLevel_least;
   settled.plan = search_plan(model, settled.request).plan;
@@ -51,7 +51,7 @@ SettledRanks settle_level(const ModelTable& model,
   for (int level : levels) {
     SettledRanks settled = {.request = request};
     settled.request.zero_level = level;
-    settled.request.split = RankSplit::samples;
+    settled.request.n_stages = request.n_stages.value_or(1);
     settled.request.reduction = reduction;
     settled.plan = search_plan(model, settled.request).plan;
     const bool is_better = !best || (settled.plan && !best->plan) ||
@@ -64,19 +64,19 @@ SettledRanks settle_level(const ModelTable& model,
 }  // namespace
 
 SettledRanks settle_rank_choices(const ModelTable& model, const PlanRequest& request) {
-  const bool is_settled = request.zero_level && request.reduction && request.split;
+  const bool is_settled = request.zero_level && request.reduction && request.n_stages;
   if (request.world == 1 || !request.trains || is_settled) return {request};
-  if (request.split == RankSplit::blocks) return settle_blocks(model, request);
+  if (request.n_stages == request.world) return settle_blocks(model, request);
   SettledRanks settled =
       settle_level(model, request, request.reduction.value_or(Reduction::ordered));
-  if (!request.reduction && request.machine) {
+  if (!request.reduction && request.machine && settled.request.n_stages == 1) {
     SettledRanks fast = settle_level(model, request, Reduction::fast);
     if (step_s_of(fast) * (1 + kOrdered_share) < step_s_of(settled)) settled = std::move(fast);
   }
   // Steps that runs have timed are known by it, as by the user's own wish (run_plan.cpp).
   if (!request.reduction && settled.request.reduction == Reduction::fast)
     settled.request.timed_with += ", reduction = fast";
-  if (!request.split && may_deal_blocks(model, request)) {
+  if (!request.n_stages && may_deal_blocks(model, request)) {
     SettledRanks dealt = settle_blocks(model, request);
     const bool fits_alone = dealt.plan && !settled.plan;
     if (fits_alone || step_s_of(dealt) * (1 + kSplit_share) < step_s_of(settled)) {
@@ -95,9 +95,10 @@ std::string rank_choices_text(const StepShape& shape) {
   if (shape.cuts_blocks() && std::ranges::any_of(shape.blocks, gathers))
     text += "; weights that stay on the GPUs are gathered for each pass";
   if (shape.deals_blocks())
-    text += shape.order == AccumulationOrder::vertical
-                ? "; each GPU has some of the blocks, in turn"
-                : "; the GPUs are a pipeline";
+    text += fmt::format(
+        "; {} have the blocks {}",
+        shape.cuts_blocks() ? fmt::format("the {} stages", shape.ranks.n_stages) : "the GPUs",
+        shape.order == AccumulationOrder::vertical ? "in turn" : "as a pipeline");
   if (shape.exchanges_sums()) text += "; each rank adds its own micro-batches first";
   return text;
 }

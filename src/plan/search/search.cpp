@@ -370,7 +370,7 @@ class Searcher {
           const Variant variant = {start.candidate, n_slots, {share, part}, start.uses_nvme};
           if (variant == start) continue;
           if (part == Part::weights && !may_gain_by_weights) continue;
-          const bool are_cut = request_.world > 1 && request_.split != RankSplit::blocks;
+          const bool are_cut = request_.n_stages.value_or(1) < request_.world;
           if (part == Part::states && (!may_gain_by_states || are_cut)) continue;
           if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
           if (share < 1 && (request_.placement || started.n_resident == 0)) continue;

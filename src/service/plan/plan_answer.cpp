@@ -208,6 +208,7 @@ std::optional<double> one_rank_step_s(const PlanAnswer& answer) {
   const int64_t of_host_bytes = alone.host_budget_bytes + alone.host_reserved_bytes;
   alone.host_budget_bytes = of_host_bytes * n_here - alone.host_reserved_bytes;
   alone.world = alone.n_per_host = 1;
+  alone.n_stages = 1;
   alone.shares.clear();
   const std::optional<Plan> plan = find_plan(answer.model, alone);
   return plan && plan->predicted ? std::optional(plan->predicted->step_s) : std::nullopt;

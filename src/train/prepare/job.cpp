@@ -238,8 +238,13 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
   const std::string shares = ranks.shares.empty()
                                  ? "in turn"
                                  : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "));
+  const StepShape& shape = job.plan.shape;
+  const std::string stages = fmt::format("{} have its blocks", shape.ranks.n_stages);
   const std::string how =
-      job.plan.shape.deals_blocks()
+      shape.deals_blocks() && shape.cuts_blocks()
+          ? fmt::format("{}, as one of {} replicas that take its micro-batches in turn", stages,
+                        shape.ranks.n_replicas())
+      : shape.deals_blocks()
           ? fmt::format("they have its blocks {}, and all micro-batches pass through these", shares)
           : fmt::format("they take its micro-batches {}, and each holds a part of the states",
                         shares);

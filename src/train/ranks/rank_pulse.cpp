@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "src/base/error.h"
 #include "src/base/process/movement.h"
 #include "src/base/process/supervision.h"
@@ -45,11 +48,16 @@ std::unique_ptr<Pulse> start_pulse(Comm& comm) {
     return RankProgress{n_movements(), its.what, its.is_of_ranks};
   };
   const auto patience = hang_patience();
-  return std::make_unique<Pulse>(comm, PulseOptions{.patience = patience / 20,
-                                                    .standstill = patience / 10,
-                                                    .progress = progress,
-                                                    .lost = lost,
-                                                    .stands = stands});
+  // Until there is a pulse, nobody notices a rank that ends, and a call may take a day.
+  const auto deadline = comm.deadline();
+  comm.set_deadline(std::max<std::chrono::milliseconds>(patience / 10, std::chrono::seconds(30)));
+  auto pulse = std::make_unique<Pulse>(comm, PulseOptions{.patience = patience / 20,
+                                                          .standstill = patience / 10,
+                                                          .progress = progress,
+                                                          .lost = lost,
+                                                          .stands = stands});
+  comm.set_deadline(deadline);
+  return pulse;
 }
 
 }  // namespace ferry

@@ -73,12 +73,12 @@ void for_choices(const Each& each, Shapes&... shapes) {
   each("pinned_bytes_max", shapes.pinned_bytes_max...);
   each("world", shapes.ranks.world...);
   each("shares", shapes.ranks.shares...);
-  each("split", shapes.ranks.split...);
+  each("n_stages", shapes.ranks.n_stages...);
   each("reduction", shapes.reduction...);
 }
 template <class Each, class... Blocks>
 void for_choices_of_block(const Each& each, Blocks&... blocks) {
-  each("rank", blocks.rank...);
+  each("stage", blocks.stage...);
   each("weights", blocks.place.weights...);
   each("states", blocks.place.states...);
   each("grads", blocks.place.grads...);

@@ -64,9 +64,15 @@ RankTeam::RankTeam(const RunRanks& ranks, const config::Config& config) : ranks_
     };
   }
   comm_ = connect(place, std::move(options));
+  try {
+    pulse_ = start_pulse(*comm_);
+  } catch (const Error&) {
+    processes_.check();  // it knows how a rank has ended
+    hosts_.check();
+    throw;
+  }
   processes_.note_meeting();
   hosts_.note_meeting();
-  pulse_ = start_pulse(*comm_);
 }
 
 RankTeam::~RankTeam() {

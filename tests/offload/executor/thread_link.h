@@ -13,16 +13,24 @@
 
 namespace ferry::test {
 
-/** The ranks' meeting: a call returns when all ranks have made it. */
+/** Messages from rank to rank, and a meeting of all. As over a network, a call that sends returns
+ * when the others have received. */
 class ThreadRanks {
  public:
-  explicit ThreadRanks(int world) : world_(static_cast<size_t>(world)), links_(world_) {
+  explicit ThreadRanks(int world)
+      : world_(static_cast<size_t>(world)), links_(world_), boxes_(world_ * world_) {
     for (size_t r = 0; r < world_; ++r)
       links_[r].init(*this, r);
   }
   RankLink* link(int rank) { return &links_[static_cast<size_t>(rank)]; }
 
  private:
+  /** What one rank sends to another; null: it was received. */
+  struct Box {
+    const std::span<const std::byte>* sent = nullptr;
+  };
+  Box& box(size_t from, size_t to) { return boxes_[from * world_ + to]; }
+
   /** One kind of call, in which all ranks meet again and again. */
   struct Meeting {
     std::mutex mutex;
@@ -63,12 +71,27 @@ class ThreadRanks {
     void exchange(std::span<const std::span<const std::byte>> sends,
                   std::span<const std::span<std::byte>> receives,
                   void* /*stream*/) override {
-      using Sends = std::span<const std::span<const std::byte>>;
-      ranks_->meet(ranks_->exchanges_, rank_, sends, [&](size_t from, const Sends& theirs) {
-        if (from == rank_) return;
-        FERRY_CHECK(theirs[rank_].size() == receives[from].size(), "{} sends {} bytes to {}: {}",
-                    from, theirs[rank_].size(), rank_, receives[from].size());
-        std::ranges::copy(theirs[rank_], receives[from].begin());
+      const auto each_other = [&](auto&& each) {
+        for (size_t peer = 0; peer < sends.size(); ++peer)
+          if (peer != rank_) each(peer);
+      };
+      std::unique_lock lock(ranks_->mutex_);
+      each_other([&](size_t to) {
+        if (!sends[to].empty()) ranks_->box(rank_, to).sent = &sends[to];
+      });
+      ranks_->changed_.notify_all();
+      each_other([&](size_t from) {
+        if (receives[from].empty()) return;
+        Box& box = ranks_->box(from, rank_);
+        ranks_->changed_.wait(lock, [&] { return box.sent != nullptr; });
+        FERRY_CHECK(box.sent->size() == receives[from].size(), "{} sends {} bytes to {}: {}", from,
+                    box.sent->size(), rank_, receives[from].size());
+        std::ranges::copy(*box.sent, receives[from].begin());
+        box.sent = nullptr;
+        ranks_->changed_.notify_all();
+      });
+      each_other([&](size_t to) {
+        ranks_->changed_.wait(lock, [&] { return ranks_->box(rank_, to).sent == nullptr; });
       });
     }
     std::vector<std::vector<double>> gather(std::span<const double> values) override {
@@ -87,7 +110,10 @@ class ThreadRanks {
 
   size_t world_;
   std::vector<Link> links_;
-  Meeting exchanges_, gathers_;
+  std::mutex mutex_;  ///< of the boxes
+  std::condition_variable changed_;
+  std::vector<Box> boxes_;  ///< [from * world + to]
+  Meeting gathers_;
 };
 
 }  // namespace ferry::test

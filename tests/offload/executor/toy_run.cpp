@@ -405,7 +405,7 @@ double ToyRun::evaluate() {
   // Each rank evaluates a batch, whatever share of a step it has.
   Ranks ranks = options_.shape.ranks;
   ranks.shares.clear();
-  write_batches(ranks, options_.shape.deals_blocks() ? 1 : ranks.world);
+  write_batches(ranks, ranks.n_replicas());
   work_.begin_step(1000 + step_, ranks);
   StepRun run = executor_->begin_evaluation();
   const double loss = take(run).value().loss;

@@ -7,14 +7,15 @@ BUILD_DIR has ferry and ferry-trainer. Each GPU has the batch that one GPU has (
 
     one             one GPU
     samples         each GPU takes samples (ZeRO)
-    blocks          each GPU takes blocks in turn
+    blocks          each GPU has some of the blocks
+    pipeline        the same, in horizontal order (1F1B)
     samples-no-p2p  GPUs without peer access to each other (NCCL_P2P_DISABLE=1), and
     blocks-no-p2p   the same with blocks
 
 Models have random weights of a seed, rows are random words of full length. For each run a line comes at once: tokens a second of
-all GPUs in the median step (without the first steps, which record graphs and touch memory), over those of N times one GPU, the
-step that was promised before the run and its share of the measured one. Promises go by what `ferry bench all` and `ferry bench
-nccl` measure first, with and without peer access; --dir keeps it. --peers runs FSDP2 and DeepSpeed ZeRO-3 by torchrun, where they
+all GPUs in the median step (without the first steps, which record graphs and touch memory), the step that `ferry plan` said before
+the run and its share of the measured one. Plans go by what `ferry bench all` and `ferry bench nccl` measure first, with and
+without peer access; --dir keeps it. --peers runs FSDP2 and DeepSpeed ZeRO-3 by torchrun, where they
 are installed. A run that fails is a line with its last words, and the script exits 1. --small: tiny models on the CPU, which show
 that all parts work.
 """
@@ -43,6 +44,7 @@ SMALL_GPT2 = {"n_embd": 64, "n_layer": 2, "n_head": 4}
 CLASSIFY = "classification"
 EIGHT_BITS = ["--optim", "adamw_8bit", "--master", "split"]
 WAYS = {"one": ([], {}), "samples": (["--gpu-split", "samples"], {}), "blocks": (["--gpu-split", "blocks"], {}),
+        "pipeline": (["--gpu-split", "blocks", "--accumulation-order", "horizontal"], {}),
         "samples-no-p2p": (["--gpu-split", "samples"], {"NCCL_P2P_DISABLE": "1"}),
         "blocks-no-p2p": (["--gpu-split", "blocks"], {"NCCL_P2P_DISABLE": "1"})}
 DEEPSPEED3 = "deepspeed3"
@@ -65,7 +67,7 @@ CASES = {
              {"fsdp2": ["--cap", "11GiB", "--checkpoint"], "fsdp2 --tuned": ["--cap", "11GiB", "--checkpoint-layers", "12"],
               DEEPSPEED3: ["--cap", "11GiB", "--preset", "bert", "--checkpoint-layers", "8"]}),
     "bert-host": (BERT_LARGE, CLASSIFY, 32, 512, 24, ["--gpu-memory", "11GiB", "--placement", "host"], "", {}),
-    "bert-resident": (BERT_LARGE, CLASSIFY, 32, 512, 24, ["--placement", "gpu", "--zero-level", "3"], "bert-large",
+    "bert-resident": (BERT_LARGE, CLASSIFY, 32, 512, 24, ["--placement", "resident", "--zero-level", "3"], "bert-large",
                       {"fsdp2 --resident": []}),
     "llama-3g": (MAKE.LLAMA_3G, "causal-lm", 8, 1024, 10, ["--gpu-memory", "11GiB"], "llama-3g",
                  {"fsdp2": ["--cap", "11GiB", "--checkpoint"],
@@ -107,6 +109,17 @@ def measure(args):
         print(MAKE.run([ferry, "bench", "nccl", "--gpus", args.gpus], {"XDG_DATA_HOME": str(args.dir / share), **env}), flush=True)
 
 
+def planned_seconds(train, env):
+    """The step that `ferry plan` says of the words of a `ferry train`; nan where it says none."""
+    kept, skipped = [train[0], "plan", "--json"], ("--dataset", "--output-dir", "--max-steps", "--logging-steps", "--save-strategy",
+                                                   "--eval-fraction", "--measure-plans")
+    for option, value in zip(train[2::2], train[3::2]):
+        if option not in skipped:
+            kept += [option, value]
+    said = subprocess.run([str(word) for word in kept], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env).stdout
+    return (json.loads(said).get("time") or {}).get("step_s", float("nan")) if said.startswith("{") else float("nan")
+
+
 def train(args, name, way):
     """A line of the table, and the tokens a second; None where the run failed."""
     config, task, batch, length, n_steps, options, _, _ = CASES[name]
@@ -129,11 +142,12 @@ def train(args, name, way):
                  "--measure-plans", "off", "--max-grad-norm", "1.0", "--dtype", "fp32" if args.small else "bf16", *options]
         if n_gpus > 1:
             words += ["--gpus", n_gpus, *more]
-        share = args.dir / ("share-no-p2p" if env else "share")
+        env = {**os.environ, "XDG_DATA_HOME": str(args.dir / ("share-no-p2p" if env else "share")), **env}
+        planned_s = planned_seconds(words, env)
         started = time.monotonic()
         try:
             done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  timeout=RUN_S, env={**os.environ, "XDG_DATA_HOME": str(share), **env})
+                                  timeout=RUN_S, env=env)
         except subprocess.TimeoutExpired as expired:
             return f"| {name} | {way} | took more than {RUN_S} s: {last_words((expired.stdout or b'').decode())} |", None
         if done.returncode != 0:
@@ -142,11 +156,10 @@ def train(args, name, way):
         run = json.loads((out / "run.json").read_text())
     steps = [line for line in lines if "step_ms" in line]
     step_s = statistics.median(line["step_ms"] for line in steps[FIRST_STEPS:]) / 1e3
-    promised_s = run["promised"]["training_seconds"] / n_steps
     rate = batch * n_gpus * length / step_s
     took, has = (run[key].get("gpu_bytes_peak", 0) / 2**30 for key in ("actual", "promised"))
     losses = " ".join(f"{line['loss']:.5f}" for line in (steps[0], steps[-1]) if "loss" in line)
-    return (f"| {name} | {way} | {rate:.0f} | {step_s * 1e3:.1f} | {promised_s * 1e3:.1f} | {promised_s / step_s:.2f} | "
+    return (f"| {name} | {way} | {rate:.0f} | {step_s * 1e3:.1f} | {planned_s * 1e3:.1f} | {planned_s / step_s:.2f} | "
             f"{took:.2f} of {has:.2f} | {losses} | {time.monotonic() - started:.0f} s |"), rate
 
 
@@ -195,7 +208,7 @@ def main():
         wanted.setdefault(name, []).extend([way] if way else WAYS)
     if not args.small:
         measure(args)
-    print("| case | way | tokens/s | step, ms | promised, ms | share | GPU memory taken, of promised, GiB | loss, first and last | "
+    print("| case | way | tokens/s | step, ms | planned, ms | share | GPU memory taken, of promised, GiB | loss, first and last | "
           "took |\n|---|---|---|---|---|---|---|---|---|")
     failed = False
     for name, ways in wanted.items():

@@ -160,7 +160,7 @@ TEST(Simulation, RanksWaitForWhatTheBlocksBeforeTheirsLeave) {
   const MachineProfile machine = machine_of_ranks(1e15);
   const auto step_s = [&](int world, int64_t n_micro) {
     PlanRequest request = request_of_ranks(machine, world, n_micro);
-    if (world > 1) request.split = RankSplit::blocks;
+    if (world > 1) request.n_stages = world;
     return make_plan(model, request).predicted->step_s;
   };
   EXPECT_NEAR(step_s(2, 1) / step_s(1, 1), 1, 0.1) << "one of two always waits";
@@ -172,19 +172,19 @@ TEST(Simulation, RanksWaitForWhatTheBlocksBeforeTheirsLeave) {
 // The values between blocks are smaller than the weights where there are few tokens.
 TEST(Simulation, SlowLinksBetweenGpusHaveTheBlocksSplit) {
   const ModelTable model = bert(1024, 24);
-  const auto plan_of = [&](double exchange_bytes_per_s, std::optional<RankSplit> split) {
+  const auto plan_of = [&](double exchange_bytes_per_s, std::optional<int> n_stages) {
     const MachineProfile machine = machine_of_ranks(exchange_bytes_per_s);
     PlanRequest request = request_of_ranks(machine, 2, 4);
     request.train_batch_size = 8;
     request.micro_batch_size = 2;
-    request.split = split;
+    request.n_stages = n_stages;
     return make_plan(model, request);
   };
   EXPECT_TRUE(plan_of(5e9, {}).shape.deals_blocks());
   EXPECT_TRUE(plan_of(1e15, {}).shape.cuts_blocks());
-  EXPECT_TRUE(plan_of(1e15, RankSplit::blocks).shape.deals_blocks());
-  EXPECT_TRUE(plan_of(5e9, RankSplit::samples).shape.cuts_blocks());
-  EXPECT_LT(plan_of(5e9, {}).predicted->step_s, plan_of(5e9, RankSplit::samples).predicted->step_s);
+  EXPECT_TRUE(plan_of(1e15, 2).shape.deals_blocks());
+  EXPECT_TRUE(plan_of(5e9, 1).shape.cuts_blocks());
+  EXPECT_LT(plan_of(5e9, {}).predicted->step_s, plan_of(5e9, 1).predicted->step_s);
 }
 
 /** A plan is for the rank with the most bytes of each place. */
@@ -192,7 +192,7 @@ TEST(Simulation, EachRankHasRoomForItsBlocks) {
   const ModelTable model = bert(1024, 24);
   const MachineProfile machine = machine_of_ranks(1e15);
   PlanRequest request = request_of_ranks(machine, 3, 4);
-  request.split = RankSplit::blocks;
+  request.n_stages = 3;
   StepShape shape = make_plan(model, request).shape;
   const LayoutBytes most = layout_bytes(shape);
   PerPlace<int64_t> seen{};

@@ -63,14 +63,6 @@ TEST_F(SharedSteps, HaveTheBitsOfOneWithTheBlocksInTurn) {
             0)
       << text_of(root_ / "err");
   expect_same_run("one", "in_turn_unlike");
-  ASSERT_EQ(
-      ferry(new_run("pipeline", {gpus(3), "--gpu-split=blocks", "--accumulation-order=horizontal"}))
-          .code(),
-      0)
-      << text_of(root_ / "err");
-  EXPECT_NE(text_of(root_ / "pipeline" / "run.json").find("the GPUs are a pipeline"),
-            std::string::npos);
-  expect_same_run("one", "pipeline");
   // Others go on, in either way.
   pid_t leader = start(new_run("in_turn", {"--gpus=2", "--gpu-split=blocks"}));
   for (const auto& [split, step] : {std::pair("samples", 20), std::pair("blocks", 40)}) {
@@ -81,6 +73,29 @@ TEST_F(SharedSteps, HaveTheBitsOfOneWithTheBlocksInTurn) {
   }
   EXPECT_EQ(wait_for(leader).code(), 0) << text_of(root_ / "err");
   expect_same_run("one", "in_turn");
+}
+
+TEST_F(SharedSteps, HaveTheBitsOfOneInStagesOfAPipeline) {
+  const int n = here(4);
+  for (const std::string order : {"horizontal", "vertical"}) {
+    ASSERT_EQ(
+        ferry(new_run(order, {gpus(n), "--pipe-size=2", "--accumulation-order=" + order})).code(),
+        0)
+        << text_of(root_ / "err");
+    EXPECT_NE(text_of(root_ / order / "run.json").find(n == 4 ? "the 2 stages" : "the GPUs have"),
+              std::string::npos);
+    expect_same_run("one", order);
+  }
+  // Killed, and gone on with as another number of stages.
+  pid_t leader = start(new_run("stages", {gpus(n), "--pipe-size=2"}));
+  for (const auto& [pipe_size, step] : {std::pair("1", 20), std::pair("2", 40)}) {
+    wait_for_line("stages", step);
+    ::kill(leader, SIGKILL);
+    EXPECT_TRUE(wait_for(leader).was_killed());
+    leader = start(go_on("stages", {"--gpus=2", std::string("--pipe-size=") + pipe_size}));
+  }
+  EXPECT_EQ(await_end(leader).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one", "stages");
 }
 
 TEST_F(SharedSteps, KeepTheirBlocksOnADrive) {
@@ -315,6 +330,15 @@ TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
   };
   EXPECT_NE(refusal({"--gpus=0"}).find("at least one GPU"), std::string::npos);
   EXPECT_NE(refusal({"--gpus=1,1"}).find("named twice"), std::string::npos);
+  EXPECT_NE(refusal({"--gpus=4", "--pipe-size=3"}).find("a divisor of the number of GPUs"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--gpus=4", "--pipe-size=2", "--gpu-split=blocks"}).find("leave gpu_split out"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal({"--gpus=4", "--pipe-size=2", "--gpu-shares=1,1,2,2"}).find("leave gpu_shares out"),
+      std::string::npos);
+  EXPECT_NE(refusal({"--gpus=2", "--pipe-size=2", "--reduction=fast"}).find("leave reduction out"),
+            std::string::npos);
   EXPECT_NE(refusal({"--gpus=two"}).find("'two' is no number"), std::string::npos);
   EXPECT_NE(
       refusal({"--gpus=2", "--gpu-split=blocks", "--reduction=fast"}).find("leave reduction out"),
