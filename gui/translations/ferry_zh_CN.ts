@@ -5492,10 +5492,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>用于实验：反向传播会再次读取的各层输入，是留在设备上，还是送到主机内存再取回（host）。auto 仅在其他方式都放不下时使用主机。不影响结果。</translation>
     </message>
     <message>
-        <source>For experiments: the whole model per micro-batch (horizontal, less saved), or all micro-batches block by block (vertical, weights transferred once). Never changes the result.</source>
-        <translation>用于实验：每个微批次走完整个模型（horizontal，保存的数据较少），或所有微批次逐块进行（vertical，权重只传输一次）。不影响结果。</translation>
-    </message>
-    <message>
         <source>For experiments: weights and states all on the device (resident), all in host memory (host), or all states on the drives of nvme_path (nvme). auto takes the fastest that fits. Never changes the result.</source>
         <translation>用于实验：权重和状态全部放在设备上（resident）、全部放在主机内存中（host），或状态全部放在 nvme_path 的硬盘上（nvme）。auto 取放得下且最快的一种。不影响结果。</translation>
     </message>
@@ -6506,6 +6502,26 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. Empty: all get as many. On GPUs of one model it never changes the result.</source>
         <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次，或者块。留空：各 GPU 数量相同。在同一型号的 GPU 上绝不改变结果。</translation>
+    </message>
+    <message>
+        <source>For experiments: each stage of a pipeline has so many runs of blocks that follow each other. With more of them the GPUs wait less at the ends of a step, and pass more values (interleaved 1F1B). Never changes the result.</source>
+        <translation>用于实验：流水线的每一级含有这么多段相连的块。段数越多，各 GPU 在一步的首尾等待越少，但传递的值也越多（交错式 1F1B）。绝不改变结果。</translation>
+    </message>
+    <message>
+        <source>For experiments: the whole model per micro-batch (horizontal, less saved), or all micro-batches block by block (vertical, weights transferred once). Where GPUs have some of the blocks, horizontal is a pipeline (1F1B): each has blocks that follow each other, and as many micro-batches as stages are under way. Never changes the result.</source>
+        <translation>用于实验：每个微批次通过整个模型（horizontal，保存较少），或所有微批次逐块通过（vertical，权重只传输一次）。当各 GPU 分担块时，horizontal 是流水线（1F1B）：每个 GPU 含有相连的块，同时进行的微批次与级数一样多。绝不改变结果。</translation>
+    </message>
+    <message>
+        <source>How many GPUs have the blocks of one model together, each some of them; a divisor of gpus. With gpus = 4 and pipe_size = 2, two pairs of GPUs take micro-batches through the whole model, and two GPUs with the same blocks hold a part of these each. pipe_size = gpus is the same as gpu_split = blocks, and 1 as samples; auto takes one of these two. Never changes the result.</source>
+        <translation>共同含有一个模型全部块的 GPU 数，每个含有其中一些；须整除 gpus。gpus = 4 且 pipe_size = 2 时，两对 GPU 各让微批次通过整个模型，含有相同块的两个 GPU 各保存其中一部分。pipe_size = gpus 等同于 gpu_split = blocks，1 等同于 samples；auto 取这两者之一。绝不改变结果。</translation>
+    </message>
+    <message>
+        <source>Runs of blocks in a stage</source>
+        <translation>一级中的块段数</translation>
+    </message>
+    <message>
+        <source>Stages of a pipeline</source>
+        <translation>流水线的级数</translation>
     </message>
 </context>
 <context>

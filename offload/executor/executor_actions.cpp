@@ -238,7 +238,7 @@ void Executor::exchange(const Action& action) {
   link_->exchange(sends, receives, device_.collective_stream());
 }
 
-/** Gradients of one micro-batch, or of one for each rank in the order of ranks. */
+/** Gradients of one micro-batch, or of one for each replica in their order. */
 void Executor::accumulate(const Action& action) {
   const Bytes& sum = *find(action.writes, Role::sum);
   bool is_first = !find(action.reads, Role::sum);

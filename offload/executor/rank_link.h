@@ -1,6 +1,6 @@
 #pragma once
-// A RankLink carries the bytes that ranks send each other while a step runs. Every rank
-// makes the same calls in the same order.
+// A RankLink carries the bytes that ranks send each other while a step runs. Any two ranks name
+// what passes between them in the same order.
 
 #include <cstddef>
 #include <span>

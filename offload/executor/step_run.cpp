@@ -71,8 +71,10 @@ bool StepRun::advance() {
   for (; at_ < list_.actions.size(); note_submitted()) {
     const Action& action = list_.actions[at_];
     if (!std::exchange(is_asked_, true)) {
-      if (may_drop_ && drops_) stay_near();
-      if (may_drop_ && drops_ && !goes_on()) return false;
+      if (may_drop_ && drops_) {
+        stay_near();
+        if (!goes_on()) return false;
+      }
       if (!await_saved()) return false;
     }
     if (is_pass(action.verb)) return true;

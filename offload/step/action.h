@@ -19,7 +19,7 @@ struct StepShape;
  * link: it has a rate of its own. `decision` has what a step waits for, so that updates on `host`
  * do not stand before it. `save` is no part of a step: a checkpoint's bytes leave on it while steps
  * go on. `nvme_read` and `nvme_write` share a drive. `collective` has what ranks send each other:
- * all of them have the same actions there, in the same order. */
+ * any two ranks have what passes between them in the same order. */
 enum class QueueId : uint8_t {
   compute,
   h2d,

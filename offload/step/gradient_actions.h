@@ -70,7 +70,7 @@ class GradientActions {
   /** Gradients or sums that some ranks send each other at once. */
   struct Parts {
     int round = 0;
-    std::vector<int> from;  ///< ranks
+    std::vector<int> from;  ///< replicas
     bool are_first = false, are_last = false;
   };
   void receive_parts(int b, RegionId slot, const Parts& parts);

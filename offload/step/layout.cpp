@@ -700,7 +700,7 @@ LayoutBytes layout_bytes(const StepShape& shape) {
   LayoutBytes most;
   StepShape its = shape;
   for (int stage = 0; stage < its.ranks.n_stages; ++stage) {
-    its.ranks.rank = its.ranks.rank_at(stage, 0);  // the first replica has the largest parts
+    its.ranks.rank = its.ranks.rank_at(stage, 0);  // its parts are the largest, or nearly
     const LayoutBytes bytes = bytes_of_rank(its);
     for (Place place : {Place::device, Place::host, Place::nvme})
       most.n_bytes[place] = std::max(most.n_bytes[place], bytes.n_bytes[place]);

@@ -89,7 +89,7 @@ struct Layout {
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
-  /** Per gradient slot: all ranks' gradients of this rank's part, by rank. */
+  /** Per gradient slot: all replicas' gradients of this rank's part, by replica. */
   std::vector<RegionId> grad_parts;
   /** As many as gradient slots: their sum, until it is whole and leaves for the host. */
   std::vector<RegionId> grad_sums;

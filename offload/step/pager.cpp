@@ -61,13 +61,13 @@ class ListMaker {
   }
 
  private:
-  /** Each rank evaluates a micro-batch, whatever share of a step it has. */
+  /** Each replica evaluates a micro-batch, whatever share of a step it has. */
   static Ranks evaluating(Ranks ranks) {
     ranks.shares.clear();
     return ranks;
   }
   const BlockPass& pass() const { return passes_[t_]; }
-  /** The pass's block is another rank's. */
+  /** The pass's block is another stage's. */
   bool is_of_others() const { return !shape_.runs(pass().block); }
   int pass_number() const { return static_cast<int>(t_); }
   const BlockShape& shape_of(int b) const { return shape_.blocks[b]; }
@@ -340,7 +340,8 @@ class ListMaker {
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
   }
   /** Gives values that the pass has written to the ranks that read them, or takes them where this
-   * rank does. Other stages have the action, too, without bytes: all count the same ones. */
+   * rank does. The replica's other stages have the action, too, without bytes, so
+   * that all of them have as many. */
   void pass_values() {
     if (!passed_[t_].empty() && is_of_others()) values_.begin_pass(t_);
     for (const PassedValue& passed : passed_[t_]) {

@@ -25,7 +25,7 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order = UpdateOrder::after_decision,
                             bool each_decides = false);
-/** Forward only, one micro-batch of each rank: fetch, forward, losses to the host. Without
+/** Forward only, one micro-batch of each replica: fetch, forward, losses to the host. Without
  * `fetches_own_slots` the device still has the weights that stay there: no step was taken since the
  * last list. */
 StepList make_evaluation_list(const StepShape& shape,

@@ -18,7 +18,7 @@ std::vector<UsedPort> ports_of(const StepShape& shape, const BlockPass& pass, Is
   return used;
 }
 
-/** Of time, of a forward where the share is 1. */
+/** The time of a forward on a stage whose share is 1. */
 constexpr int64_t kUnit = 1'000'000;
 
 /** By round: this rank's micro-batches before it, and whether it has one there. */
@@ -83,8 +83,8 @@ std::vector<BlockPass> passes_in_turn(const StepShape& shape,
 
 /** The passes of a pipeline in the order in which the stages begin them, if a backward takes as
  * long as two forwards. A stage that is free takes a backward before a forward, and an earlier
- * micro-batch before a later one: one forward and one backward by turns (1F1B: PipeDream, Narayanan
- * et al. 2019). A micro-batch begins when the one that used its memory has ended. */
+ * micro-batch before a later one. So forwards and backwards go by turns (1F1B, PipeDream, Narayanan
+ * et al. 2019). A micro-batch begins when the micro-batch that used its memory has ended. */
 class Pipeline {
  public:
   Pipeline(const StepShape& shape, const OwnRounds& rounds, bool trains)
@@ -150,10 +150,10 @@ class Pipeline {
 
   const StepShape& shape_;
   const OwnRounds& rounds_;
-  std::vector<Link> chain_;  ///< of each micro-batch
+  std::vector<Link> chain_;  ///< the passes that each micro-batch goes through
   std::vector<int64_t> stage_until_;
   std::vector<Micro> micros_;  ///< by round
-  int n_ended_ = 0;            ///< as many from the first one on
+  int n_ended_ = 0;            ///< the first micro-batches, all of which have ended
 };
 
 }  // namespace

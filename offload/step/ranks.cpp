@@ -71,6 +71,14 @@ std::vector<int> Rounds::micros_of(int rank) const {
   return micros;
 }
 
+int64_t n_micro_of_rounds(const Ranks& of, int64_t n_rounds) {
+  const Ranks ranks = replicas_of(of);
+  int64_t n_micro = 0;
+  for (int rank = 0; rank < ranks.world; ++rank)
+    n_micro += n_turns_before(ranks, rank, static_cast<int>(n_rounds));
+  return n_micro;
+}
+
 int micro_of_step(const Ranks& of, int nth) {
   const Ranks ranks = replicas_of(of);
   const int64_t largest = largest_share(ranks), share = share_of(ranks, ranks.rank);

@@ -1,10 +1,10 @@
 #pragma once
 // The ranks of a run, and what each of them runs and updates. Ranks form replicas of the model, and
 // each replica runs the passes of the micro-batches it was given. A replica has one rank, or
-// several ones that are its stages: each stage has some of the blocks, and the values between
-// blocks pass from rank to rank. A block's ranks are those of one stage in all replicas: each of
-// them holds one part of the block's trained weights, of their master and states, and of the sum of
-// their gradients.
+// several ranks that are its stages. Each stage has some of the blocks, and the values between
+// blocks pass from rank to rank. The ranks of one stage, one in each replica, share its blocks.
+// Each of them holds one part of a block's trained weights, of their master and states, and of the
+// sum of their gradients.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,9 @@ struct Ranks {
    * twice as fast as another one has 2 beside 1. Empty: all get as many, as they must where there
    * are several replicas of several stages. */
   std::vector<int> shares = {};
-  int n_stages = 1;  ///< of each replica: a divisor of the world. Stages are the outer number
+  /** Stages of each replica, a divisor of the world. Ranks are numbered stage by stage, and within
+   * a stage by replica. */
+  int n_stages = 1;
   bool operator==(const Ranks&) const = default;
 
   int n_replicas() const { return world / n_stages; }
@@ -56,12 +58,13 @@ inline ElementRange common(const ElementRange& a, const ElementRange& b) {
   return {begin, std::max<int64_t>(0, std::min(a.end(), b.end()) - begin)};
 }
 
-/** A rank's part of n elements. Parts are cut at chunks of the norm tree: the chunk sums of all
- * parts, in the order of ranks, are those of the whole. All parts have the same size but the last
- * ones, which may be smaller or empty. */
-inline ElementRange part_of(int64_t n_elements, int rank, int world) {
-  const int64_t n_each = (simd::norm_chunks(n_elements) + world - 1) / world * simd::kNormChunk;
-  const int64_t begin = std::min(n_elements, rank * n_each);
+/** A replica's part of n elements. Parts are cut at chunks of the norm tree: the chunk sums of all
+ * parts, in the order of replicas, are those of the whole. All parts have the same size but the
+ * last ones, which may be smaller or empty. */
+inline ElementRange part_of(int64_t n_elements, int replica, int n_replicas) {
+  const int64_t n_each =
+      (simd::norm_chunks(n_elements) + n_replicas - 1) / n_replicas * simd::kNormChunk;
+  const int64_t begin = std::min(n_elements, replica * n_each);
   return {begin, std::min(n_elements, begin + n_each) - begin};
 }
 
@@ -91,6 +94,9 @@ class Rounds {
   Ranks ranks_;
   std::vector<std::vector<int>> present_;
 };
+
+/** The micro-batches of so many rounds, of which none is cut short. */
+int64_t n_micro_of_rounds(const Ranks& ranks, int64_t n_rounds);
 
 /** The number in a step of the micro-batch that is a rank's nth (from 0), however many follow. */
 int micro_of_step(const Ranks& ranks, int nth);

@@ -121,7 +121,7 @@ std::vector<int> groups_of(const StepShape& shape) {
   return group;
 }
 
-/** By block: the stage. The turn is that of the stage which is furthest behind its share. */
+/** The stage of each block. Each turn goes to the stage that is furthest behind its share. */
 std::vector<int> stages_in_turn(const Ranks& ranks, const std::vector<int>& group) {
   std::vector<int> stages(group.size());
   std::vector<int64_t> due(static_cast<size_t>(ranks.n_stages), 0);
@@ -143,35 +143,39 @@ std::vector<int> stages_in_turn(const Ranks& ranks, const std::vector<int>& grou
   return stages;
 }
 
-/** By block: the stage, ascending but for blocks that share tensors with earlier ones. No stage is
- * left without a block where there are enough. */
+/** The stage of each block. Runs of blocks go to the stages in order, again and again; blocks that
+ * share tensors with earlier ones are where these are. No run is left empty where there are enough
+ * blocks.
+ */
 std::vector<int> stages_in_line(const StepShape& shape, const std::vector<int>& group) {
   const Ranks& ranks = shape.ranks;
+  const int n_runs = ranks.n_stages * shape.n_chunks;
   std::vector<double> n_elements(group.size(), 0);  // by the first block of a group
   for (size_t b = 0; b < group.size(); ++b)
     n_elements[static_cast<size_t>(group[b])] +=
         static_cast<double>(shape.blocks[static_cast<int>(b)].n_elements);
-  const double all = std::accumulate(n_elements.begin(), n_elements.end(), 0.0);
+  const auto share = [&](int run) -> double { return share_of(ranks, run % ranks.n_stages); };
   double shares = 0;
-  for (int stage = 0; stage < ranks.n_stages; ++stage)
-    shares += share_of(ranks, stage);
+  for (int run = 0; run < n_runs; ++run)
+    shares += share(run);
+  const double each = std::accumulate(n_elements.begin(), n_elements.end(), 0.0) / shares;
   int n_left = 0;  // groups
   for (size_t b = 0; b < group.size(); ++b)
     n_left += static_cast<size_t>(group[b]) == b;
   std::vector<int> stages(group.size());
-  int stage = 0;
+  int run = 0;
   bool has_any = false;
-  double before = 0, until = all * share_of(ranks, 0) / shares;
+  double before = 0, until = each * share(0);
   for (size_t b = 0; b < group.size(); ++b) {
     const auto with = static_cast<size_t>(group[b]);
     if (with == b) {
       const double middle = before + n_elements[b] / 2;
-      const bool is_due = middle >= until || n_left < ranks.n_stages - stage;
-      if (stage + 1 < ranks.n_stages && has_any && is_due) {
-        until += all * share_of(ranks, ++stage) / shares;
+      const bool is_due = middle >= until || n_left < n_runs - run;
+      if (run + 1 < n_runs && has_any && is_due) {
+        until += each * share(++run);
         has_any = false;
       }
-      stages[b] = stage;
+      stages[b] = run % ranks.n_stages;
       has_any = true;
       before += n_elements[b];
       --n_left;

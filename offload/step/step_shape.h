@@ -52,9 +52,8 @@ constexpr std::optional<Activations> activations_of(std::string_view name) {
   return std::nullopt;
 }
 /** vertical: all micro-batches of a step pass through a block before the next block. horizontal:
- * one micro-batch passes through all blocks, forwards and backwards, before the next one. Where
- * there are several stages, horizontal is a pipeline: as many micro-batches as stages are under
- * way. */
+ * one micro-batch passes through all blocks, forwards and backwards, before the next one. With
+ * several stages, horizontal is a pipeline: no more micro-batches than stages are under way. */
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 /** A tensor of one micro-batch that passes between blocks: hidden states, their gradient, a running
@@ -107,7 +106,7 @@ struct BlockShape {
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
   Indexed<Port> ports;                 ///< of StepShape::values
   bool has_loss = false;               ///< its forward gives a part of the loss
-  int stage = 0;                       ///< Ranks::n_stages
+  int stage = 0;                       ///< the stage that has the block
   BlockPlacement place;
   /** Several ranks that have their parts of the weights on the device, and update them there,
    * gather the weights into a weight slot for each pass. Else they gather them once a step, into a
@@ -142,6 +141,9 @@ struct StepShape {
   int n_ranks_per_host = 0;  ///< in the order of ranks; 0: all of them are of one host
   int n_micro_max = 1;       ///< micro-batches of a step that a rank has, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
+  /** A stage of a pipeline has so many runs of blocks: more make the pipeline fill faster, and more
+   * values pass between ranks (interleaved: Narayanan et al. 2021). */
+  int n_chunks = 1;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
   int n_saved_slots = 2;       ///< slots for activations on the host
@@ -235,8 +237,8 @@ struct StepShape {
   int n_ranks_of_host() const {
     return n_ranks_per_host > 0 ? std::min(n_ranks_per_host, ranks.world) : ranks.world;
   }
-  bool is_of_this_host(int rank) const {
-    return rank / n_ranks_of_host() == ranks.rank / n_ranks_of_host();
+  bool are_of_one_host(int rank, int other) const {
+    return rank / n_ranks_of_host() == other / n_ranks_of_host();
   }
   /** A step may have several micro-batches, here or on other ranks. */
   bool sums_grads() const { return n_micro_max > 1 || cuts_blocks(); }
@@ -281,8 +283,8 @@ struct StepShape {
 };
 
 /** Deals the blocks to the stages in their shares: in turn in vertical order, and in horizontal
- * order so that each stage has blocks that follow each other, with about as many elements. Blocks
- * that share tensors go to one stage. */
+ * order so that each stage has n_chunks runs of blocks that follow each other, with about as many
+ * elements. Blocks that share tensors go to one stage. */
 void deal_blocks(StepShape& shape);
 
 /** Makes a chain of the blocks: each reads the output of the one before, of so many bytes, and

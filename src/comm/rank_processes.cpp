@@ -80,7 +80,7 @@ void RankProcesses::check() {
     processes_.erase(process);
     ends_.push_back(status);
     throw Error(Fault::machine, "ranks.start",
-                fmt::format("rank {} {} before all ranks had come", rank, describe_end(status)),
+                fmt::format("rank {} {} before the run began", rank, describe_end(status)),
                 "its output says why");
   }
 }

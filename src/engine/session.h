@@ -5,7 +5,7 @@
 //
 // Where there are several ranks, each has a session, and all make the same calls in the same order.
 // A rank gives its micro-batches of a step, as Rounds (offload/step/ranks.h) deals them. The
-// last round may leave the last ranks without one. Where a rank leads
+// last round may leave the last replicas without one. Where a rank leads
 // (src/engine/ranks), its session is used as if it were alone: it has all micro-batches, and the
 // other ranks follow.
 //
@@ -113,11 +113,11 @@ class Session {
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
    * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. Of
    * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
-   * steps it changes nothing that the second one reads. Each rank has a batch, and its own loss. */
+   * steps it changes nothing that the second one reads. Each replica has a batch, and its loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
-  /** Batches that the ranks evaluate at once, where one leads. */
+  /** Batches that the replicas evaluate at once, where a rank leads. */
   int n_evaluated_at_once() const { return leader_ ? shape_.ranks.n_replicas() : 1; }
-  /** As many batches at most, one on each replica. */
+  /** At most as many batches, one for each replica. */
   std::vector<Evaluated> evaluate_each(std::span<const HostBatch> batches, bool wants_logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.

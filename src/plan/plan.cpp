@@ -56,6 +56,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.ranks = {
       .world = request.world, .shares = request.shares, .n_stages = request.n_stages.value_or(1)};
   shape.reduction = request.reduction.value_or(Reduction::ordered);
+  shape.n_chunks = request.n_chunks;
   shape.n_ranks_per_host = request.n_per_host;
   shape.n_micro_max = Rounds(shape.ranks, static_cast<int>(n_micro)).n();
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
@@ -174,10 +175,38 @@ Simulation simulate_plan(const ModelTable& model,
 }
 
 SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes) {
-  const int64_t n = std::min(plan.n_micro, std::max<int64_t>(2, n_passes / plan.shape.n_blocks()));
-  if (plan.n_micro <= 2 * n) return {.n = static_cast<int>(plan.n_micro)};
-  return {static_cast<int>(n), static_cast<double>(plan.n_micro) / static_cast<double>(n)};
+  const int64_t n_rounds = plan.shape.n_micro_max;
+  // All stages are at work in half of them, and their number is even.
+  constexpr int64_t kRoundsOfStage = 4;
+  const int64_t n_least =
+      plan.shape.deals_blocks() ? kRoundsOfStage * plan.shape.ranks.n_stages : 2;
+  const int64_t n_enough = n_passes / plan.shape.n_blocks() / 2 * 2;
+  const int64_t n = std::min(n_rounds, std::max(n_least, n_enough));
+  if (n_rounds <= 2 * n) return {.n = static_cast<int>(plan.n_micro)};
+  return {static_cast<int>(n_micro_of_rounds(plan.shape.ranks, n)),
+          static_cast<double>(n_rounds) / static_cast<double>(n)};
 }
+
+namespace {
+
+/** The step with `times` as many micro-batches as `whole`, which has twice as many as `half`. */
+Simulation beyond(const Simulation& half, const Simulation& whole, double times) {
+  const auto value = [&](double of_half, double of_whole) {
+    return of_whole + 2 * (times - 1) * (of_whole - of_half);
+  };
+  Simulation simulation;
+  simulation.step_s = value(half.step_s, whole.step_s);
+  for (size_t q = 0; q < kQueues; ++q) {
+    const auto queue = static_cast<QueueId>(q);
+    simulation.busy_s[queue] = value(half.busy_s[queue], whole.busy_s[queue]);
+    simulation.alone_s[queue] = value(half.alone_s[queue], whole.alone_s[queue]);
+  }
+  simulation.host_updates_s = value(half.host_updates_s, whole.host_updates_s);
+  simulation.least_drive_s = value(half.least_drive_s, whole.least_drive_s);
+  return simulation;
+}
+
+}  // namespace
 
 Simulation simulate_plan(const CostModel& cost,
                          const PlanRequest& request,
@@ -190,7 +219,11 @@ Simulation simulate_plan(const CostModel& cost,
   };
   const auto [n, n_each] = simulated_micro_batches(plan, n_passes);
   if (n_each == 1) return steps_of(n, 1, keeps_actions);
-  Simulation simulation = steps_of(n, n_each, false);
+  // Where stages wait for each other at the ends of a step, more micro-batches make these no
+  // longer.
+  Simulation simulation = plan.shape.deals_blocks()
+                              ? beyond(steps_of(n / 2, 1, false), steps_of(n, 1, false), n_each)
+                              : steps_of(n, n_each, false);
   if (keeps_actions) simulation.actions = steps_of(n, 1, true).actions;
   return simulation;
 }

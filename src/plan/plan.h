@@ -44,6 +44,7 @@ struct PlanRequest {
   std::optional<Reduction> reduction;
   /** Stages of each replica of the model: a divisor of the world (offload/step/ranks.h). */
   std::optional<int> n_stages;
+  int n_chunks = 1;  ///< StepShape::n_chunks
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
@@ -172,7 +173,8 @@ constexpr UpdateOrder update_order_of(const PlanRequest& request) {
  */
 inline constexpr int64_t kSimulatedPasses = 340;
 
-/** A simulation lists some of very many micro-batches, each of which lasts as long as several. */
+/** A simulation lists some of very many micro-batches, in whole rounds of the ranks, and each lasts
+ * as long as several. */
 struct SimulatedMicroBatches {
   int n = 1;
   double n_each = 1;

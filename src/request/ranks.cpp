@@ -164,6 +164,12 @@ void take_hosts(const config::Config& config, RunRanks& ranks) {
   if (!is_given(config, "master_port")) ranks.place->master_port = 0;  // any that is free
 }
 
+/** True of an option that a run has kept, which others were chosen for. */
+bool is_kept(const config::Config& config, std::string_view key) {
+  return config.origin(key).source == config::Source::file &&
+         !config.text("resume_from_checkpoint").empty();
+}
+
 /** Option gpu_shares. A run goes on with other GPUs, and then without the shares it has kept. */
 std::vector<int> asked_shares(const config::Config& config, int world) {
   constexpr int kShare_max = 1000;
@@ -179,9 +185,7 @@ std::vector<int> asked_shares(const config::Config& config, int world) {
   }
   if (shares.empty()) return {};
   if (std::ssize(shares) != world) {
-    const bool is_kept = config.origin("gpu_shares").source == config::Source::file &&
-                         !config.text("resume_from_checkpoint").empty();
-    if (is_kept) return {};
+    if (is_kept(config, "gpu_shares")) return {};
     throw Error(Fault::usage, "config.gpu_shares",
                 fmt::format("gpu_shares names {} GPUs, and the run has {}", shares.size(), world),
                 "give as many shares as there are GPUs on all hosts, in their order");
@@ -204,6 +208,40 @@ RunRanks ranks_of(const config::Config& config) {
     take_hosts(config, ranks);
   ranks.shares = asked_shares(config, ranks.world);
   return ranks;
+}
+
+std::optional<int> n_stages_of(const config::Config& config, const RunRanks& ranks) {
+  const std::string& split = config.text("gpu_split");
+  std::optional<int64_t> asked = config.maybe_integer("pipe_size");
+  const bool splits = split != "auto";
+  const auto stages_of_split = [&] { return split == "blocks" ? ranks.world : 1; };
+  // A run goes on with other GPUs, or with another of the two options, and leaves what it has kept.
+  const bool is_old = asked && is_kept(config, "pipe_size");
+  if (is_old && (ranks.world % *asked != 0 || (splits && !is_kept(config, "gpu_split"))))
+    asked.reset();
+  if (!asked) return splits ? std::optional(stages_of_split()) : std::nullopt;
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    throw Error(Fault::usage, "config.pipe_size", why, hint);
+  };
+  if (ranks.world % *asked != 0)
+    refuse(fmt::format("pipe_size is {}, and the run has {} GPUs", *asked, ranks.world),
+           "pipe_size is a divisor of the number of GPUs");
+  if (splits && *asked != stages_of_split() && !is_kept(config, "gpu_split"))
+    refuse(fmt::format("pipe_size is {}, and gpu_split is {}", *asked, split),
+           "leave gpu_split out: pipe_size says how many GPUs have the blocks of each replica");
+  if (*asked > 1 && *asked < ranks.world && !ranks.shares.empty())
+    refuse("gpu_shares are for GPUs that all split the samples, or all the blocks",
+           "leave gpu_shares out, or choose another pipe_size");
+  return static_cast<int>(*asked);
+}
+
+int n_chunks_of(const config::Config& config, std::optional<int> n_stages) {
+  const auto n_chunks = static_cast<int>(config.integer("pipe_chunks"));
+  if (n_chunks == 1 || n_stages.value_or(1) > 1) return n_chunks;
+  if (is_kept(config, "pipe_chunks")) return 1;
+  throw Error(Fault::usage, "config.pipe_chunks",
+              fmt::format("pipe_chunks is {}, and there are no stages", n_chunks),
+              "give pipe_size or gpu_split = blocks, too");
 }
 
 int gpu_of_rank(const config::Config& config, int local_rank) {

@@ -41,6 +41,12 @@ RunRanks ranks_of(const config::Config& config);
 /** The same for a run that starts now. Throws Error(usage), too, where its hosts could not meet. */
 RunRanks ranks_to_start(const config::Config& config);
 
+/** The stages of each replica that the options gpu_split and pipe_size ask for; nothing: the
+ * planner chooses. Throws Error(usage) where they contradict each other or the number of ranks. */
+std::optional<int> n_stages_of(const config::Config& config, const RunRanks& ranks);
+/** Option pipe_chunks. Throws Error(usage) where there are no stages. */
+int n_chunks_of(const config::Config& config, std::optional<int> n_stages);
+
 /** The index of a rank's GPU on its host, as the option gpus says. */
 int gpu_of_rank(const config::Config& config, int local_rank);
 

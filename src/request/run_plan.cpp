@@ -329,31 +329,10 @@ std::string timing_settings_of(const config::Config& config) {
   if (config.text("gpu_split") == "blocks") add("gpu_split", "blocks");
   if (const auto n = config.maybe_integer("pipe_size"); n && *n > 1)
     add("pipe_size", fmt::format("{}", *n));
+  if (const int64_t n = config.integer("pipe_chunks"); n > 1)
+    add("pipe_chunks", fmt::format("{}", n));
   if (!ranks.shares.empty()) add("gpu_shares", fmt::format("{}", fmt::join(ranks.shares, ",")));
   return settings;
-}
-
-/** The stages that the user asks for; nothing: the planner chooses. */
-std::optional<int> n_stages_of(const config::Config& config, int world) {
-  const std::string& split = config.text("gpu_split");
-  const std::optional<int64_t> asked = config.maybe_integer("pipe_size");
-  if (!asked) {
-    if (split == "auto") return std::nullopt;
-    return split == "blocks" ? world : 1;
-  }
-  const auto refuse = [&](const std::string& why, const std::string& hint) {
-    throw Error(Fault::usage, "config.pipe_size", why, hint);
-  };
-  if (*asked < 1 || *asked > world || world % *asked != 0)
-    refuse(fmt::format("pipe_size is {}, and the run has {} GPUs", *asked, world),
-           "pipe_size is a divisor of the number of GPUs");
-  if (split != "auto" && *asked != (split == "blocks" ? world : 1))
-    refuse(fmt::format("pipe_size is {}, and gpu_split is {}", *asked, split),
-           "leave gpu_split out: pipe_size says how many GPUs have the blocks of each replica");
-  if (*asked > 1 && *asked < world && !config.list("gpu_shares").empty())
-    refuse("gpu_shares are for GPUs that all split the samples, or all the blocks",
-           "leave gpu_shares out, or choose another pipe_size");
-  return static_cast<int>(*asked);
 }
 
 /** A described host says how many GPUs it has; here all ranks that were not launched elsewhere run.
@@ -470,7 +449,13 @@ PlanRequest make_plan_request(const config::Config& config,
           wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (const std::string& level = config.text("zero_level"); level != "auto")
     request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
-  if (trains) request.n_stages = n_stages_of(config, request.world);
+  if (trains) request.n_stages = n_stages_of(config, ranks_of(config));
+  request.n_chunks = n_chunks_of(config, request.n_stages);
+  if (request.n_chunks > 1 && request.order == AccumulationOrder::vertical)
+    throw Error(Fault::usage, "config.pipe_chunks",
+                "with accumulation_order = vertical the stages have the blocks in turn",
+                "leave accumulation_order out");
+  if (request.n_chunks > 1) request.order = AccumulationOrder::horizontal;
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
   if (request.n_stages.value_or(1) > 1 && request.reduction == Reduction::fast)

@@ -56,7 +56,7 @@ int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& mac
  * `n_graphs`: the CUDA graphs of the run. */
 ProcessMemory process_memory_of(const PlanMachine& machine, int64_t n_graphs);
 int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine, int64_t n_graphs);
-/** What NCCL takes of each of so many GPUs. */
+/** The memory that NCCL takes of each GPU where so many share a step. */
 constexpr int64_t nccl_bytes(int world) {
   return world > 1 ? kGiB : 0;  // 0.93 to 1.0 GiB were counted on two H100, 0.9 to 1.0 on two H200
 }

@@ -36,7 +36,7 @@ constexpr std::string_view kShareOfEpoch = "it is a whole number of times, 1 or 
 constexpr std::string_view kRates =
     "param_groups gives parameters a learning rate of their own: "
     "'*embed*:lr=1e-5'";
-constexpr std::string_view kOneGpu =
+constexpr std::string_view kSeveralGpus =
     "--gpus says how many GPUs share a step, and gpu_split, pipe_size and zero_level how";
 constexpr std::string_view kOwnKernels = "Ferry chooses its kernels itself";
 constexpr std::string_view kNoHub = "nothing is sent to a hub";
@@ -129,8 +129,8 @@ const std::vector<ForeignFlag>& foreign_flags() {
       boolean("torch_compile use_liger_kernel use_ipex jit_mode_eval use_cache", kOwnKernels),
       boolean("auto_find_batch_size",
               "the plan finds the micro-batch that fits before training starts"),
-      value("ddp_* local_rank", kOneGpu),
-      boolean("average_tokens_across_devices", kOneGpu),
+      value("ddp_* local_rank", kSeveralGpus),
+      boolean("average_tokens_across_devices", kSeveralGpus),
       value("log_level log_level_replica logging_strategy",
             "a line is written every logging_steps, and metrics.jsonl has every step"),
       value("logging_dir", "the curves are in the run's tensorboard/"),
@@ -334,11 +334,11 @@ const std::vector<ForeignFlag>& foreign_flags() {
       refused("n_shot lang task_dir save_dir",
               "`ferry eval` measures a model on a file of data; there are no benchmarks"),
       refused("fsdp_* ddp tensor_parallel_size tensor_model_parallel_size "
-              "virtual_pipeline_model_parallel_size context_parallel_size sequence_parallel* "
+              "context_parallel_size sequence_parallel* "
               "expert_model_parallel_size data_parallel_size dp_replicate_size dp_shard_size n_gpu "
               "n_node ray_* use_ray megatron_* use_megatron_bridge use_mca hyper_parallel_* "
               "use_hyper_parallel use_distributed_optimizer heads_k_stride ring_attn_func",
-              kOneGpu, "1"),
+              kSeveralGpus, "1"),
   };
   return table;
 }

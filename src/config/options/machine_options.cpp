@@ -168,10 +168,22 @@ std::vector<Option> machine_options() {
        .range = {1, 1024},
        .aliases = {{"pipeline_model_parallel_size"}, {"pipeline_parallel_size"}},
        .verbs = kTraining,
-       .help = "GPUs that have the blocks of a model together, each some of them; a divisor of "
-               "gpus. Of 4 GPUs and pipe_size = 2 two pairs each take micro-batches through the "
-               "whole model, and the two GPUs with the same blocks hold a part of them each. As "
-               "many as gpus is gpu_split = blocks, 1 is samples. Never changes the result."},
+       .help = "How many GPUs have the blocks of one model together, each some of them; a divisor "
+               "of gpus. With gpus = 4 and pipe_size = 2, two pairs of GPUs take micro-batches "
+               "through the whole model, and two GPUs with the same blocks hold a part of these "
+               "each. pipe_size = gpus is the same as gpu_split = blocks, and 1 as samples; auto "
+               "takes one of these two. Never changes the result."},
+      {.key = "pipe_chunks",
+       .label = "Runs of blocks in a stage",
+       .type = Type::integer,
+       .group = kMemoryGroup,
+       .value = "1",
+       .range = {1, 64},
+       .aliases = {{"virtual_pipeline_model_parallel_size"}},
+       .verbs = kTraining,
+       .help = "For experiments: each stage of a pipeline has so many runs of blocks that follow "
+               "each other. With more of them the GPUs wait less at the ends of a step, and pass "
+               "more values (interleaved 1F1B). Never changes the result."},
       {.key = "zero_level",
        .label = "Sharding level (ZeRO)",
        .type = Type::choice,

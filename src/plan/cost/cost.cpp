@@ -257,7 +257,7 @@ double CostModel::drive_seconds(const Action& action) const {
   return kDriveStart_s + n_bytes / (reads ? drive.read_bytes_per_s : drive.write_bytes_per_s);
 }
 
-double CostModel::exchange_seconds(const Action& action) const {
+double CostModel::exchange_seconds(const Action& action, int rank) const {
   struct Crossing {
     double sent_bytes = 0, received_bytes = 0;
     double seconds(double start_s, double rate) const {
@@ -267,8 +267,8 @@ double CostModel::exchange_seconds(const Action& action) const {
   } within, between;  // a host, hosts
   const auto add = [&](const Bytes& bytes, double Crossing::*way) {
     // A value never stays on a rank, whichever gives it.
-    if (bytes.peer == shape_.ranks.rank && action.verb != Verb::pass_value) return;
-    const bool is_near = bytes.peer < 0 || shape_.is_of_this_host(bytes.peer);
+    if (bytes.peer == rank && action.verb != Verb::pass_value) return;
+    const bool is_near = bytes.peer < 0 || shape_.are_of_one_host(bytes.peer, rank);
     Crossing& crossing = is_near ? within : between;
     crossing.*way += static_cast<double>(bytes.n_bytes);
   };
@@ -298,7 +298,10 @@ double CostModel::arithmetic_seconds(const Action& action, double n_bytes) const
          (action.verb == Verb::square_sum ? kSquareSum_s : 0);
 }
 
-double CostModel::seconds(const Action& action, double replayed, int64_t ring_bytes) const {
+double CostModel::seconds(const Action& action,
+                          double replayed,
+                          int64_t ring_bytes,
+                          int rank) const {
   if (is_move(action.verb)) return move_seconds(action, ring_bytes);
   if (is_pass(action.verb)) {
     const double seconds = pass(action, replayed).seconds;
@@ -309,7 +312,7 @@ double CostModel::seconds(const Action& action, double replayed, int64_t ring_by
                                                      bytes_of(action.writes, Role::grads)));
   }
   if (is_on_drive(action.queue)) return drive_seconds(action);
-  if (is_between_ranks(action.verb)) return exchange_seconds(action);
+  if (is_between_ranks(action.verb)) return exchange_seconds(action, rank);
   if (action.verb == Verb::decide) return gpu_ ? kDecision_s : 0;
   return arithmetic_seconds(action,
                             static_cast<double>(bytes_of(action.reads) + bytes_of(action.writes)));

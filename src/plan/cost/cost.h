@@ -28,8 +28,11 @@ class CostModel {
 
   /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched.
    * `replayed`: the share of it that is replayed as CUDA graphs, of what may be. `ring_bytes`: of a
-   * move, those that go through a ring of pinned slots. */
-  double seconds(const Action& action, double replayed = 0, int64_t ring_bytes = 0) const;
+   * move, those that go through a ring of pinned slots. `rank`: of the list with the action. */
+  double seconds(const Action& action,
+                 double replayed = 0,
+                 int64_t ring_bytes = 0,
+                 int rank = 0) const;
 
   /** The time that launching an action's kernels takes the thread that submits the step's work.
    * That thread may be ahead of the GPU by some launches. */
@@ -95,7 +98,7 @@ class CostModel {
   double share_beside_ring(double n_threads, double n_others) const;
   double move_seconds(const Action& action, int64_t ring_bytes) const;
   double drive_seconds(const Action& action) const;
-  double exchange_seconds(const Action& action) const;
+  double exchange_seconds(const Action& action, int rank) const;
   /** Beside copies and updates alone. */
   double speed_beside_moves(QueueId queue, const Beside& beside) const;
   /** The share of that speed which is left where ranks send each other bytes, too. */

@@ -85,8 +85,8 @@ struct RankSteps {
   const StepList& list;
 };
 
-/** Runs the lists of some ranks, of which the first is reported: all of them where values pass
- * between these, else one that stands for all. */
+/** Runs the lists of the stages of a replica, of which the first is reported, or one list that
+ * stands for all ranks. */
 class Simulator {
  public:
   Simulator(const CostModel& cost, const std::vector<RankSteps>& ranks, double n_each, bool serial)
@@ -179,7 +179,8 @@ class Simulator {
       entry.rank = r;
       const double times = list[i].micro >= 0 ? n_each_ : 1;
       entry.seconds =
-          cost.seconds(list[i], replayed[i], ring_bytes_of(its.layout, list[i], end_of_pinned)) *
+          cost.seconds(list[i], replayed[i], ring_bytes_of(its.layout, list[i], end_of_pinned),
+                       its.shape.ranks.rank) *
           times;
       // The number of launches stays that of one micro-batch, however many are simulated as one. A
       // stream holds about as many launches as a micro-batch has, and a pass with few of them is

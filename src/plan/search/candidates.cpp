@@ -35,7 +35,8 @@ std::vector<Choice> choices_of(const PlanRequest& request, Place layer_inputs) {
 constexpr int64_t kMicroBatchTokens_min = 2048;
 
 /** Vertical moves each block's weights once a step and keeps more alive: resident blocks gain
- * nothing by it, and where times are not known horizontal is taken. */
+ * nothing by it, and where times are not known horizontal is taken. With several stages both orders
+ * are tried, since they deal the blocks in another way. */
 std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
                                          const Choice& choice,
                                          int64_t size) {
@@ -81,7 +82,8 @@ std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inp
   if (request.micro_batch_size) {
     sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
   } else {
-    // Each rank has as many as its share at least.
+    // Each rank has as many as its share at least; with several stages, so many keep all of them at
+    // work.
     const int64_t n_least =
         std::accumulate(request.shares.begin(), request.shares.end(), int64_t{0});
     const int64_t n = std::max<int64_t>(n_least, request.world);

@@ -17,7 +17,12 @@ Shortfall lacking_of(const PlanRequest& request,
   const int64_t gpu = layout.n_bytes[Place::device], host = layout.n_bytes[Place::host];
   const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
   const bool has_states = layout.n_bytes[Place::nvme] > 0;
-  const int64_t nvme = has_states ? nvme_need_of(shape, request.n_nvme_copies).store_bytes : 0;
+  int64_t nvme = 0;
+  StepShape its = shape;
+  for (int stage = 0; stage < shape.ranks.n_stages && has_states; ++stage) {
+    its.ranks.rank = shape.ranks.rank_at(stage, 0);
+    nvme = std::max(nvme, nvme_need_of(its, request.n_nvme_copies).store_bytes);
+  }
   const int64_t nvme_over = over(nvme, std::min(request.nvme_budget_bytes, kStore_bytes_max));
   if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes), nvme_over};
   return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes), nvme_over};

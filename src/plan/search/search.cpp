@@ -194,7 +194,11 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
   // step's list and its regions, about half a KiB for each piece, are in memory beside the plan.
   constexpr int64_t kPieces_max_gpu = 60'000, kPieces_max_cpu = 200'000;
   const auto n_blocks = static_cast<int64_t>(model.blocks.size());
-  return std::max<int64_t>(1, (request.has_gpu ? kPieces_max_gpu : kPieces_max_cpu) / n_blocks);
+  const Ranks ranks = {
+      .world = request.world, .shares = request.shares, .n_stages = request.n_stages.value_or(1)};
+  const int64_t n_rounds =
+      std::max<int64_t>(1, (request.has_gpu ? kPieces_max_gpu : kPieces_max_cpu) / n_blocks);
+  return n_micro_of_rounds(ranks, n_rounds);
 }
 
 namespace {

@@ -239,13 +239,17 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
                                  ? "in turn"
                                  : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "));
   const StepShape& shape = job.plan.shape;
-  const std::string stages = fmt::format("{} have its blocks", shape.ranks.n_stages);
+  const std::string blocks =
+      shape.order == AccumulationOrder::vertical ? "in turn" : "as a pipeline";
   const std::string how =
-      shape.deals_blocks() && shape.cuts_blocks()
-          ? fmt::format("{}, as one of {} replicas that take its micro-batches in turn", stages,
-                        shape.ranks.n_replicas())
+      shape.cuts_blocks() && shape.deals_blocks()
+          ? fmt::format(
+                "each {} of them have the blocks of one replica {}, and {} replicas take its "
+                "micro-batches in turn",
+                shape.ranks.n_stages, blocks, shape.ranks.n_replicas())
       : shape.deals_blocks()
-          ? fmt::format("they have its blocks {}, and all micro-batches pass through these", shares)
+          ? fmt::format("they have its blocks {}{}", blocks,
+                        ranks.shares.empty() ? "" : ", " + shares)
           : fmt::format("they take its micro-batches {}, and each holds a part of the states",
                         shares);
   job.notes.push_back(fmt::format(

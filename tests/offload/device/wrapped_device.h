@@ -1,5 +1,5 @@
 #pragma once
-// A device that another one does the work of, for tests that watch or change some calls.
+// A device that passes all calls on to another device, for tests that watch or change some of them.
 
 #include <memory>
 

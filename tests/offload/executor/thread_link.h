@@ -13,8 +13,8 @@
 
 namespace ferry::test {
 
-/** Messages from rank to rank, and a meeting of all. As over a network, a call that sends returns
- * when the others have received. */
+/** Messages from rank to rank, and a meeting of all. A call that sends returns when the others have
+ * received, as over a network. */
 class ThreadRanks {
  public:
   explicit ThreadRanks(int world)
@@ -25,7 +25,7 @@ class ThreadRanks {
   RankLink* link(int rank) { return &links_[static_cast<size_t>(rank)]; }
 
  private:
-  /** What one rank sends to another; null: it was received. */
+  /** A message from one rank to another; null once it was received. */
   struct Box {
     const std::span<const std::byte>* sent = nullptr;
   };

@@ -48,6 +48,7 @@ struct ShapeOptions {
   DType compute = DType::f32;
   int n_micro_max = 3;
   AccumulationOrder order = AccumulationOrder::horizontal;
+  int n_chunks = 1;
   Placing placing = Placing::host;
   Activations activations = Activations::keep;
   bool mixed_activations = false;  ///< block b: keep, recompute, host or selective by b mod 4
@@ -210,6 +211,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.reduction = o.reduction;
   shape.n_micro_max = Rounds(o.ranks, o.n_micro_max).n();
   shape.order = o.order;
+  shape.n_chunks = o.n_chunks;
   shape.n_weight_slots = o.n_weight_slots;
   shape.n_grad_slots = o.n_grad_slots;
   shape.n_saved_slots = o.n_saved_slots;

@@ -24,6 +24,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -95,18 +96,20 @@ def last_words(text, n=3):
 
 
 def measure(args):
-    """What this machine can do, for GPUs with and without peer access; nothing where --dir has it."""
+    """Measures this machine with and without peer access, unless --dir has the figures."""
     ferry = args.build / "src/cli/ferry"
     for share, env in (("share", {}), ("share-no-p2p", WAYS["samples-no-p2p"][1])):
         file = args.dir / share / "ferry/machine.json"
-        if file.exists():
+        done = args.dir / share / "measured"
+        if done.exists():
             continue
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         if share == "share":
             MAKE.run([ferry, "bench", "all", "--output", file])
         else:
             shutil.copy(args.dir / "share/ferry/machine.json", file)
         print(MAKE.run([ferry, "bench", "nccl", "--gpus", args.gpus], {"XDG_DATA_HOME": str(args.dir / share), **env}), flush=True)
+        done.touch()
 
 
 def planned_seconds(train, env):
@@ -173,14 +176,17 @@ def peer(args, name, engine, options):
                  "--length", 32, "--steps", 2, "--warmup", 1, "--device", "cpu"]
     if args.deepspeed and engine == DEEPSPEED3:
         words += ["--deepspeed", args.deepspeed]
-    try:
-        done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=RUN_S)
-    except subprocess.TimeoutExpired:
-        return f"| {name} | {engine} | took more than {RUN_S} s |", None
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"engine"')]
+    # A session, so that torchrun's processes end with it.
+    with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=RUN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return f"| {name} | {engine} | took more than {RUN_S} s |", None
+    found = [json.loads(line) for line in said.splitlines() if line.startswith('{"engine"')]
     if not found or "tokens_per_s" not in found[-1]:
-        return f"| {name} | {engine} | {found[-1] if found else last_words(done.stdout)} |", None
+        return f"| {name} | {engine} | {found[-1] if found else last_words(said)} |", None
     found = found[-1]
     return (f"| {name} | {engine} {' '.join(options)} | {found['tokens_per_s']:.0f} | {found['step_ms']:.1f} | | | "
             f"{found['gpu_bytes_max'] / 2**30:.2f} | {found['first_loss']:.5f} {found['loss']:.5f} | {found['version']} |"), \

@@ -212,10 +212,12 @@ def main():
         result["out_of_memory"] = True
     except Exception as error:  # a peer that breaks is a row that says so, not the end of the table
         result["error"] = repr(error)[:400]
-    if rank() == 0:
+    has_failed = "error" in result or "out_of_memory" in result
+    if rank() == 0 or has_failed:
         print(json.dumps(result), flush=True)
     sys.stdout.flush()
-    os._exit(0)  # some engines leave threads that never end
+    # Some engines leave threads that never end. torchrun ends the other ranks where one fails.
+    os._exit(1 if has_failed and world() > 1 else 0)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def world():
 
 
 def become_rank():
-    """What torch.distributed wants to know where torchrun has not said it: a group of one."""
+    """Tells torch.distributed of a group of one, unless torchrun has told it of another."""
     for key, value in {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29000 + os.getpid() % 999),
                        "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
         os.environ.setdefault(key, value)

@@ -153,6 +153,22 @@ PlanRequest request_of_ranks(const MachineProfile& machine, int world, int64_t n
   return request;
 }
 
+/** However many micro-batches a simulation stands for, ranks with as many each take as long. */
+TEST(Simulation, ManyRanksTakeAsLongAsOneWithTheMicroBatchesOfOne) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine = machine_of_ranks(1e15);
+  const auto step_s = [&](int world, int64_t n_micro_each) {
+    PlanRequest request = request_of_ranks(machine, world, world * n_micro_each);
+    request.n_stages = 1;
+    request.reduction = Reduction::ordered;
+    return make_plan(model, request).predicted->step_s;
+  };
+  for (int64_t n_each : {1, 3, 40})
+    for (int world : {3, 16, 64})
+      EXPECT_NEAR(step_s(world, n_each) / step_s(1, n_each), 1, 0.1)
+          << world << " ranks, " << n_each << " micro-batches each";
+}
+
 // With the blocks split, ranks wait for each other at the ends of a step, or all the time where
 // there are fewer micro-batches than ranks.
 TEST(Simulation, RanksWaitForWhatTheBlocksBeforeTheirsLeave) {

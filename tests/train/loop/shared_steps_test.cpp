@@ -76,26 +76,38 @@ TEST_F(SharedSteps, HaveTheBitsOfOneWithTheBlocksInTurn) {
 }
 
 TEST_F(SharedSteps, HaveTheBitsOfOneInStagesOfAPipeline) {
-  const int n = here(4);
+  const int n = here(4) / 2 * 2;
+  const auto in_stages = [&](const std::string& run, std::vector<std::string> more) {
+    for (const std::string& word :
+         {gpus(n), std::string("--pipe-size=2"), std::string("--micro-batch-size=1")})
+      more.push_back(word);
+    return new_run(run, more);
+  };
+  if (!fs::exists(root_ / "ones"))
+    ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
   for (const std::string order : {"horizontal", "vertical"}) {
-    ASSERT_EQ(
-        ferry(new_run(order, {gpus(n), "--pipe-size=2", "--accumulation-order=" + order})).code(),
-        0)
+    ASSERT_EQ(ferry(in_stages(order, {"--accumulation-order=" + order})).code(), 0)
         << text_of(root_ / "err");
-    EXPECT_NE(text_of(root_ / order / "run.json").find(n == 4 ? "the 2 stages" : "the GPUs have"),
-              std::string::npos);
-    expect_same_run("one", order);
+    const std::string plan = text_of(root_ / order / "run.json");
+    EXPECT_NE(plan.find(n == 4 ? "the 2 stages" : "the GPUs have"), std::string::npos);
+    EXPECT_NE(plan.find(order == "horizontal" ? "as a pipeline" : "in turn"), std::string::npos);
+    expect_same_run("ones", order);
   }
-  // Killed, and gone on with as another number of stages.
-  pid_t leader = start(new_run("stages", {gpus(n), "--pipe-size=2"}));
-  for (const auto& [pipe_size, step] : {std::pair("1", 20), std::pair("2", 40)}) {
+  ASSERT_EQ(ferry(in_stages("chunks", {"--pipe-chunks=2"})).code(), 0) << text_of(root_ / "err");
+  expect_same_run("ones", "chunks");
+  // A run that is killed goes on with another number of stages, or with GPUs that are none.
+  pid_t leader = start(in_stages("stages", {}));
+  int step = 15;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{gpus(3)}, {"--gpus=2", "--gpu-split=samples"}, {"--gpus=1"}}) {
     wait_for_line("stages", step);
     ::kill(leader, SIGKILL);
     EXPECT_TRUE(wait_for(leader).was_killed());
-    leader = start(go_on("stages", {"--gpus=2", std::string("--pipe-size=") + pipe_size}));
+    leader = start(go_on("stages", words));
+    step += 15;
   }
   EXPECT_EQ(await_end(leader).code(), 0) << text_of(root_ / "err");
-  expect_same_run("one", "stages");
+  expect_same_run("ones", "stages");
 }
 
 TEST_F(SharedSteps, KeepTheirBlocksOnADrive) {
@@ -117,7 +129,8 @@ TEST_F(SharedSteps, HaveTheBitsOfOneInWhateverSharesTheyRun) {
   const auto shared = [](const std::string& run, int n, const std::string& shares) {
     return new_run(run, {gpus(n), "--micro-batch-size=1", "--gpu-shares=" + shares});
   };
-  ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
+  if (!fs::exists(root_ / "ones"))
+    ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
   ASSERT_EQ(ferry(shared("shares", 2, "4,2")).code(), 0) << text_of(root_ / "err");
   EXPECT_NE(text_of(root_ / "err").find("in shares of 2, 1"), std::string::npos)
       << text_of(root_ / "err");
@@ -332,11 +345,14 @@ TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
   EXPECT_NE(refusal({"--gpus=1,1"}).find("named twice"), std::string::npos);
   EXPECT_NE(refusal({"--gpus=4", "--pipe-size=3"}).find("a divisor of the number of GPUs"),
             std::string::npos);
-  EXPECT_NE(refusal({"--gpus=4", "--pipe-size=2", "--gpu-split=blocks"}).find("leave gpu_split out"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal({"--gpus=4", "--pipe-size=2", "--gpu-split=blocks"}).find("leave gpu_split out"),
+      std::string::npos);
   EXPECT_NE(
       refusal({"--gpus=4", "--pipe-size=2", "--gpu-shares=1,1,2,2"}).find("leave gpu_shares out"),
       std::string::npos);
+  EXPECT_NE(refusal({"--gpus=2", "--pipe-chunks=2"}).find("give pipe_size or gpu_split = blocks"),
+            std::string::npos);
   EXPECT_NE(refusal({"--gpus=2", "--pipe-size=2", "--reduction=fast"}).find("leave reduction out"),
             std::string::npos);
   EXPECT_NE(refusal({"--gpus=two"}).find("'two' is no number"), std::string::npos);
