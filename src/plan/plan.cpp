@@ -176,12 +176,12 @@ Simulation simulate_plan(const ModelTable& model,
 
 SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes) {
   const int64_t n_rounds = plan.shape.n_micro_max;
-  // All stages are at work in half of them, and their number is even.
+  // Where there are stages, all of them are at work in half of these rounds already.
   constexpr int64_t kRoundsOfStage = 4;
-  const int64_t n_least =
-      plan.shape.deals_blocks() ? kRoundsOfStage * plan.shape.ranks.n_stages : 2;
-  const int64_t n_enough = n_passes / plan.shape.n_blocks() / 2 * 2;
-  const int64_t n = std::min(n_rounds, std::max(n_least, n_enough));
+  const int64_t n_enough = plan.shape.deals_blocks()
+                               ? kRoundsOfStage * plan.shape.ranks.n_stages
+                               : std::max<int64_t>(2, n_passes / plan.shape.n_blocks());
+  const int64_t n = std::min(n_rounds, n_enough);
   if (n_rounds <= 2 * n) return {.n = static_cast<int>(plan.n_micro)};
   return {static_cast<int>(n_micro_of_rounds(plan.shape.ranks, n)),
           static_cast<double>(n_rounds) / static_cast<double>(n)};

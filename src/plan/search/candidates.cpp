@@ -35,14 +35,16 @@ std::vector<Choice> choices_of(const PlanRequest& request, Place layer_inputs) {
 constexpr int64_t kMicroBatchTokens_min = 2048;
 
 /** Vertical moves each block's weights once a step and keeps more alive: resident blocks gain
- * nothing by it, and where times are not known horizontal is taken. With several stages both orders
- * are tried, since they deal the blocks in another way. */
+ * nothing by it, and where times are not known horizontal is taken. With several stages both are
+ * tried for resident blocks, which the orders deal in another way. */
 std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
                                          const Choice& choice,
                                          int64_t size) {
   if (request.order) return {*request.order};
-  if (request.n_stages.value_or(1) > 1 && size < request.train_batch_size)
+  const bool has_stages = request.n_stages.value_or(1) > 1;
+  if (has_stages && size < request.train_batch_size && choice.place == Place::device)
     return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
+  if (has_stages) return {AccumulationOrder::vertical};
   const bool can_gain = request.machine && request.trains && choice.place == Place::host &&
                         size < request.train_batch_size;
   if (can_gain) return {AccumulationOrder::vertical, AccumulationOrder::horizontal};

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "src/base/error.h"
 #include "tests/plan/search/even_plans.h"
@@ -201,6 +203,49 @@ TEST(Simulation, SlowLinksBetweenGpusHaveTheBlocksSplit) {
   EXPECT_TRUE(plan_of(1e15, 2).shape.deals_blocks());
   EXPECT_TRUE(plan_of(5e9, 1).shape.cuts_blocks());
   EXPECT_LT(plan_of(5e9, {}).predicted->step_s, plan_of(5e9, 1).predicted->step_s);
+}
+
+// The ends of a step, where stages wait for each other, are as long with many micro-batches as with
+// few.
+TEST(Simulation, APipelineWaitsLessTheMoreMicroBatchesFollow) {
+  const ModelTable model = bert(1024, 46);
+  const MachineProfile machine = machine_of_ranks(1e15);
+  const auto step_s = [&](int n_stages, int64_t n_micro) {
+    PlanRequest request = request_of_ranks(machine, n_stages, n_micro);
+    request.n_stages = n_stages;
+    request.order = AccumulationOrder::horizontal;
+    return make_plan(model, request).predicted->step_s;
+  };
+  const auto lost = [&](int64_t n_micro) {
+    return 2 * step_s(2, n_micro) / step_s(1, n_micro) - 1;
+  };
+  EXPECT_LT(lost(128), 0.06);
+  EXPECT_LT(lost(128), lost(16));
+}
+
+/** What a rank keeps is not sent, whichever stage it is in. */
+TEST(Simulation, AllStagesExchangeTheirGradientsInTheSameTime) {
+  const ModelTable model = bert(1024, 6);
+  const MachineProfile machine = machine_of_ranks(1e9);
+  PlanRequest request = request_of_ranks(machine, 4, 4);
+  request.n_stages = 2;
+  const Plan plan = make_plan(model, request);
+  const CostModel cost(machine, /*gpu=*/true, model, plan.shape, plan.typical);
+  StepShape shape = plan.shape;
+  std::set<int64_t> times_us;
+  int n_exchanges = 0;
+  for (int stage = 0; stage < 2; ++stage) {
+    shape.ranks.rank = shape.ranks.rank_at(stage, 0);
+    for (const Action& action : make_training_list(shape, make_layout(shape), 4)) {
+      if (action.verb != Verb::exchange_grads ||
+          model.blocks[action.block].kind != BlockKind::layer)
+        continue;
+      times_us.insert(std::llround(1e6 * cost.seconds(action, 0, 0, shape.ranks.rank)));
+      ++n_exchanges;
+    }
+  }
+  EXPECT_EQ(n_exchanges, 6 * 2) << "each layer in two rounds";
+  EXPECT_EQ(times_us.size(), 1u) << testing::PrintToString(times_us);
 }
 
 /** A plan is for the rank with the most bytes of each place. */

@@ -19,6 +19,11 @@ class SharedSteps : public RunTest {
   static std::vector<std::string> shared_run(const std::string& run, int n) {
     return new_run(run, {gpus(n)});
   }
+  /** The run "ones": one process, and micro-batches of one text. */
+  static void take_run_of_ones() {
+    if (fs::exists(root_ / "ones")) return;
+    ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
+  }
   /** So many ranks; on real GPUs no more than there are. */
   static std::string gpus(int n) { return "--gpus=" + std::to_string(here(n)); }
   static int here(int n) {
@@ -83,8 +88,7 @@ TEST_F(SharedSteps, HaveTheBitsOfOneInStagesOfAPipeline) {
       more.push_back(word);
     return new_run(run, more);
   };
-  if (!fs::exists(root_ / "ones"))
-    ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
+  take_run_of_ones();
   for (const std::string order : {"horizontal", "vertical"}) {
     ASSERT_EQ(ferry(in_stages(order, {"--accumulation-order=" + order})).code(), 0)
         << text_of(root_ / "err");
@@ -129,8 +133,7 @@ TEST_F(SharedSteps, HaveTheBitsOfOneInWhateverSharesTheyRun) {
   const auto shared = [](const std::string& run, int n, const std::string& shares) {
     return new_run(run, {gpus(n), "--micro-batch-size=1", "--gpu-shares=" + shares});
   };
-  if (!fs::exists(root_ / "ones"))
-    ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
+  take_run_of_ones();
   ASSERT_EQ(ferry(shared("shares", 2, "4,2")).code(), 0) << text_of(root_ / "err");
   EXPECT_NE(text_of(root_ / "err").find("in shares of 2, 1"), std::string::npos)
       << text_of(root_ / "err");
