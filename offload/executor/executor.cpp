@@ -189,20 +189,12 @@ void Executor::measure_run_ahead(std::chrono::duration<double> step) {
   run_ahead_ = static_cast<size_t>(std::clamp(n, 2.0, static_cast<double>(kRunAhead_max)));
 }
 
-std::vector<EventId> Executor::saved_before(const StepList& list, size_t i) const {
-  const Action& action = list[i];
+std::vector<EventId> Executor::saved_before(const Action& action) const {
   std::vector<EventId> events;
-  const auto add_if_waits = [&](int b) {
+  for (int b : action.after_update)
     if (update_waits_for_save_[b]) events.push_back(saved_[b]);
-  };
-  std::ranges::for_each(action.after_update, add_if_waits);
   for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide; ++b)
     if (!layout_.block(b).updates_on_host && shape_.is_trained(b)) events.push_back(saved_[b]);
-  if (!is_of_gpu(action.queue)) return events;
-  if (action.verb == Verb::update) events.push_back(saved_[action.block]);
-  for (int before : action.after)
-    if (const Action& update = list[static_cast<size_t>(before)]; update.verb == Verb::update)
-      add_if_waits(update.block);
   return events;
 }
 

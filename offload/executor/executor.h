@@ -228,8 +228,8 @@ class Executor {
   void await_updates();
   bool has_frozen(int block) const;
   void measure_run_ahead(std::chrono::duration<double> step);
-  /** Events of the bytes that a checkpoint must have before action i is submitted. */
-  std::vector<EventId> saved_before(const StepList& list, size_t i) const;
+  /** Events of the bytes that a checkpoint must have before the action is submitted. */
+  std::vector<EventId> saved_before(const Action& action) const;
   void drop(const StepList& list);
   /** Waits for the host's work of a step that was dropped; false: the run is to be dropped, too. */
   bool await_dropped(StepRun& run);

@@ -163,7 +163,7 @@ bool StepRun::await_saved() {
   if (!executor_.is_saving()) return true;
   const auto start = std::chrono::steady_clock::now();
   const bool has_all =
-      std::ranges::all_of(executor_.saved_before(list_.actions, at_),
+      std::ranges::all_of(executor_.saved_before(list_.actions[at_]),
                           [&](EventId saved) { return wait(saved, list_.actions); });
   waited_for_disk_ += std::chrono::steady_clock::now() - start;
   return has_all;

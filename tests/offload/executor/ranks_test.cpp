@@ -236,8 +236,8 @@ constexpr Placing kDealtPlacings[] = {
     Placing::host,          Placing::gpu,   Placing::mixed,        Placing::weights_on_gpu,
     Placing::states_on_gpu, Placing::drive, Placing::all_on_drive, Placing::everything_on_drive};
 
-constexpr SimulatedMode kModes[] = {SimulatedMode::serial, SimulatedMode::adversarial,
-                                    SimulatedMode::threads};
+constexpr SimulatedMode kRankModes[] = {SimulatedMode::serial, SimulatedMode::adversarial,
+                                        SimulatedMode::threads};
 
 /** A third of the cases; FERRY_LONG=1: all of them. */
 int stride_of_cases() {
@@ -259,7 +259,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurn) {
       o.n_layer_input_slots = 2 + seed % 4;
       o.ranks.shares = seed % 5 < 2 ? kSharesOf.at(world) : std::vector<int>();
       const auto change = [&](ToyOptions& options) {
-        set_mode(options, kModes[seed / 2 % 3], seed);
+        set_mode(options, kRankModes[seed / 2 % 3], seed);
       };
       EXPECT_EQ(run_ranks(o, world, change), expected)
           << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << seed;
@@ -289,7 +289,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneInAPipeline) {
       o.ranks.shares = way % 5 < 2 && world < 8 ? kSharesOf.at(world) : std::vector<int>();
       const auto change = [&](ToyOptions& its) {
         steps(its);
-        set_mode(its, kModes[way / 2 % 3], way);
+        set_mode(its, kRankModes[way / 2 % 3], way);
       };
       EXPECT_EQ(run_ranks(o, world, change), expected)
           << world << " ranks, placing " << static_cast<int>(placing) << ", seed " << way;
@@ -340,7 +340,7 @@ TEST_P(RanksTest, HaveTheBitsOfOneInReplicasOfSeveralStages) {
         o.gathers_each_pass = placing == Placing::gpu ? way % 3 : 0;
         const auto change = [&](ToyOptions& its) {
           steps(its);
-          set_mode(its, kModes[way / 2 % 3], way);
+          set_mode(its, kRankModes[way / 2 % 3], way);
         };
         EXPECT_EQ(run_ranks(o, world, change), expected)
             << world << " ranks, " << n_stages << " stages, placing " << static_cast<int>(placing)
