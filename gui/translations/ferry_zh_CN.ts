@@ -6523,6 +6523,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>Stages of a pipeline</source>
         <translation>流水线的级数</translation>
     </message>
+    <message>
+        <source>runs</source>
+        <translation>段</translation>
+    </message>
 </context>
 <context>
     <name>service</name>
