@@ -449,8 +449,10 @@ PlanRequest make_plan_request(const config::Config& config,
           wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (const std::string& level = config.text("zero_level"); level != "auto")
     request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
-  if (trains) request.n_stages = n_stages_of(config, ranks_of(config));
-  request.n_chunks = n_chunks_of(config, request.n_stages);
+  if (trains) {
+    request.n_stages = n_stages_of(config, ranks_of(config));
+    request.n_chunks = n_chunks_of(config, request.n_stages);
+  }
   if (request.n_chunks > 1 && request.order == AccumulationOrder::vertical)
     throw Error(Fault::usage, "config.pipe_chunks",
                 "with accumulation_order = vertical the stages have the blocks in turn",
