@@ -273,7 +273,7 @@ void NewRunPage::make_step(Step step) {
   forms_[at] = form;
   // Those of the plan and of the texts beside it, too.
   form->set_reserved_letters(QString::fromLatin1(kReservedLetters) +
-                             QLatin1String(step == memory_step ? "kgmtpuo"
+                             QLatin1String(step == memory_step ? "kgmtpuoz"
                                            : step == data_step ? "kgi"
                                                                : "kg"));
   connect(form, &OptionForm::focused, this, &NewRunPage::show_help);
