@@ -296,23 +296,57 @@ TEST_P(RanksTest, HaveTheBitsOfOneInAPipeline) {
     }
 }
 
-TEST_P(RanksTest, HaveTheBitsOfOneInAPipelineWhateverIsFrozen) {
+/** With each choice of frozen tensors and placing in turn; every `stride`-th of these cases. */
+void expect_bits_of_one_whatever_is_frozen(ShapeOptions o,
+                                           int world,
+                                           const std::vector<Placing>& placings,
+                                           int stride) {
+  const Ranks ranks = o.ranks;
   int n_cases = 0;
   for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
                         Frozen::second_tensors})
     for (bool tied : {true, false}) {
-      ShapeOptions o = sizes();
       o.frozen = frozen;
       o.tied = tied;
+      o.placing = Placing::host;
+      o.ranks = {};
       const Left expected = run_one(options_of(o));
-      o.ranks.n_stages = 3;
-      for (Placing placing : {Placing::host, Placing::gpu, Placing::all_on_drive}) {
-        if (n_cases++ % stride_of_cases()) continue;
+      o.ranks = ranks;
+      for (Placing placing : placings) {
+        if (n_cases++ % stride) continue;
         o.placing = placing;
-        EXPECT_EQ(run_ranks(o, 3, {}), expected)
-            << "frozen " << static_cast<int>(frozen) << ", placing " << static_cast<int>(placing);
+        EXPECT_EQ(run_ranks(o, world, {}), expected)
+            << "frozen " << static_cast<int>(frozen) << ", tied " << tied << ", placing "
+            << static_cast<int>(placing);
       }
+      ++n_cases;  // so that a stride meets all placings
     }
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurnWhateverIsFrozen) {
+  ShapeOptions o = sizes();
+  o.order = AccumulationOrder::vertical;
+  o.ranks.n_stages = 3;
+  expect_bits_of_one_whatever_is_frozen(o, 3, {Placing::host, Placing::gpu, Placing::all_on_drive},
+                                        1);
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneInAPipelineWhateverIsFrozen) {
+  ShapeOptions o = sizes();
+  o.ranks.n_stages = 3;
+  expect_bits_of_one_whatever_is_frozen(o, 3, {Placing::host, Placing::gpu, Placing::all_on_drive},
+                                        stride_of_cases());
+}
+
+TEST_P(RanksTest, HaveTheBitsOfOneInReplicasOfSeveralStagesWhateverIsFrozen) {
+  ShapeOptions o = sizes();
+  o.ranks.n_stages = 2;
+  for (AccumulationOrder order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+    o.order = order;
+    SCOPED_TRACE(static_cast<int>(order));
+    expect_bits_of_one_whatever_is_frozen(
+        o, 4, {Placing::host, Placing::gpu, Placing::weights_on_gpu}, stride_of_cases());
+  }
 }
 
 /** Two, three and four replicas of two stages, and two of three. */
@@ -348,29 +382,6 @@ TEST_P(RanksTest, HaveTheBitsOfOneInReplicasOfSeveralStages) {
             << world << " ranks, " << n_stages << " stages, placing " << static_cast<int>(placing)
             << ", order " << static_cast<int>(order) << ", seed " << way;
       }
-}
-
-TEST_P(RanksTest, HaveTheBitsOfOneInReplicasOfSeveralStagesWhateverIsFrozen) {
-  int n_cases = 0;
-  for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
-                        Frozen::second_tensors})
-    for (bool tied : {true, false}) {
-      ShapeOptions o = sizes();
-      o.frozen = frozen;
-      o.tied = tied;
-      const Left expected = run_one(options_of(o));
-      o.ranks.n_stages = 2;
-      for (Placing placing : {Placing::host, Placing::gpu})
-        for (AccumulationOrder order :
-             {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
-          if (n_cases++ % stride_of_cases()) continue;
-          o.placing = placing;
-          o.order = order;
-          EXPECT_EQ(run_ranks(o, 4, {}), expected)
-              << "frozen " << static_cast<int>(frozen) << ", tied " << tied << ", placing "
-              << static_cast<int>(placing) << ", order " << static_cast<int>(order);
-        }
-    }
 }
 
 /** By stage: the passes of a step, as "F0 B0" with the micro-batch's number. */
@@ -456,24 +467,6 @@ TEST_P(RanksTest, HaveTheBitsOfOneWhereSomeHaveNoBlock) {
     o.placing = placing;
     EXPECT_EQ(run_ranks(o, 6, {}), expected) << "placing " << static_cast<int>(placing);
   }
-}
-
-TEST_P(RanksTest, HaveTheBitsOfOneWithTheBlocksInTurnWhateverIsFrozen) {
-  for (Frozen frozen : {Frozen::first_blocks, Frozen::middle_block, Frozen::all_but_embeddings,
-                        Frozen::second_tensors})
-    for (bool tied : {true, false}) {
-      ShapeOptions o = sizes();
-      o.frozen = frozen;
-      o.tied = tied;
-      o.order = AccumulationOrder::vertical;
-      const Left expected = run_one(options_of(o));
-      o.ranks.n_stages = 3;
-      for (Placing placing : {Placing::host, Placing::gpu, Placing::all_on_drive}) {
-        o.placing = placing;
-        EXPECT_EQ(run_ranks(o, 3, {}), expected)
-            << "frozen " << static_cast<int>(frozen) << ", placing " << static_cast<int>(placing);
-      }
-    }
 }
 
 /** The sums of the ranks' own micro-batches are other sums: the bits depend on the number of ranks,
