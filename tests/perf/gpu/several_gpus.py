@@ -20,7 +20,6 @@ are installed. A run that fails is a line with its last words, and the script ex
 that all parts work.
 """
 import argparse
-import importlib.util
 import json
 import os
 import shutil
@@ -33,6 +32,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import train_beside_bench as MAKE  # noqa: E402
+from llama_8g import LLAMA_8G  # noqa: E402
+
 N_WORDS = 20000
 FIRST_STEPS = 4
 RUN_S = 400  # of one run, at most
@@ -49,19 +52,6 @@ WAYS = {"one": ([], {}), "samples": (["--gpu-split", "samples"], {}), "blocks": 
         "samples-no-p2p": (["--gpu-split", "samples"], {"NCCL_P2P_DISABLE": "1"}),
         "blocks-no-p2p": (["--gpu-split", "blocks"], {"NCCL_P2P_DISABLE": "1"})}
 DEEPSPEED3 = "deepspeed3"
-
-
-def beside():
-    """The program that writes tokenizers, texts and the shape of Llama."""
-    spec = importlib.util.spec_from_file_location("train_beside_bench", HERE / "train_beside_bench.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = beside()
-LLAMA_8G = {**MAKE.LLAMA_3G, "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-            "intermediate_size": 14336, "rope_theta": 500000.0}
 # name: config, task, samples a GPU, tokens a sample, steps, options, the peers' model and their options
 CASES = {
     "bert": (BERT_LARGE, CLASSIFY, 32, 512, 24, ["--gpu-memory", "11GiB"], "bert-large",
