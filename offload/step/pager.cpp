@@ -340,8 +340,8 @@ class ListMaker {
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
   }
   /** Gives values that the pass has written to the ranks that read them, or takes them where this
-   * rank does. The replica's other stages have the action, too, without bytes, so
-   * that all of them have as many. */
+   * rank does. The replica's other stages have the action, too, without bytes, so that all of them
+   * have as many. */
   void pass_values() {
     if (!passed_[t_].empty() && is_of_others()) values_.begin_pass(t_);
     for (const PassedValue& passed : passed_[t_]) {

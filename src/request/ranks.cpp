@@ -215,7 +215,7 @@ std::optional<int> n_stages_of(const config::Config& config, const RunRanks& ran
   std::optional<int64_t> asked = config.maybe_integer("pipe_size");
   const bool splits = split != "auto";
   const auto stages_of_split = [&] { return split == "blocks" ? ranks.world : 1; };
-  // A run goes on with other GPUs, or with another of the two options, and leaves what it has kept.
+  // A run goes on with other GPUs, or with the other option, and drops the value that it kept.
   const bool is_old = asked && is_kept(config, "pipe_size");
   if (is_old && (ranks.world % *asked != 0 || (splits && !is_kept(config, "gpu_split"))))
     asked.reset();

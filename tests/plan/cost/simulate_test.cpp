@@ -223,7 +223,7 @@ TEST(Simulation, APipelineWaitsLessTheMoreMicroBatchesFollow) {
   EXPECT_LT(lost(128), lost(16));
 }
 
-/** What a rank keeps is not sent, whichever stage it is in. */
+/** A rank sends nothing to itself, whichever stage it is in. */
 TEST(Simulation, AllStagesExchangeTheirGradientsInTheSameTime) {
   const ModelTable model = bert(1024, 6);
   const MachineProfile machine = machine_of_ranks(1e9);

@@ -24,7 +24,7 @@ class SharedSteps : public RunTest {
     if (fs::exists(root_ / "ones")) return;
     ASSERT_EQ(ferry(new_run("ones", {"--micro-batch-size=1"})).code(), 0) << text_of(root_ / "err");
   }
-  /** So many ranks; on real GPUs no more than there are. */
+  /** The option for n ranks; on real GPUs for no more than there are. */
   static std::string gpus(int n) { return "--gpus=" + std::to_string(here(n)); }
   static int here(int n) {
     if (device() != "cuda") return n;
