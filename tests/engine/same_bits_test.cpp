@@ -697,9 +697,6 @@ TEST_P(SameBitsOnGpu, FrozenAndGrouped) {
                     {"param_groups", kGroups},
                     {"layerwise_lr_decay", "0.8"}}));
 }
-TEST_P(SameBitsOnGpu, SixLayers) {
-  expect_same_bits_on_gpu(six_layers(GetParam(), attention()));
-}
 TEST_P(SameBitsOnGpu, ReducedStates) {
   const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
   if (GetParam() != DType::bf16)
@@ -754,6 +751,27 @@ INSTANTIATE_TEST_SUITE_P(Types,
                          SameBitsOnGpu,
                          ::testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& param) { return std::string(name_of(param.param)); });
+
+/** A model of 75 M parameters, whose placements take ten minutes and more: each test has a share. */
+class SameBitsOfSixLayers : public ::testing::TestWithParam<std::tuple<DType, size_t>> {};
+
+constexpr size_t kSixLayersShares = 8;
+TEST_P(SameBitsOfSixLayers, OnGpu) {
+  if (CudaProbe probe = probe_cuda(); !probe.usable)
+    GTEST_SKIP() << "no usable GPU: " << probe.why_not;
+  const auto [type, share] = GetParam();
+  expect_same_bits(six_layers(type, type == DType::f32 ? AttentionBackend::memory_efficient
+                                                       : AttentionBackend::flash),
+                   type == DType::f16, {share, kSixLayersShares}, DeviceKind::cuda);
+}
+INSTANTIATE_TEST_SUITE_P(Types,
+                         SameBitsOfSixLayers,
+                         ::testing::Combine(::testing::Values(DType::f32, DType::bf16, DType::f16),
+                                            ::testing::Range<size_t>(0, kSixLayersShares)),
+                         [](const auto& param) {
+                           return fmt::format("{}_{}", name_of(std::get<0>(param.param)),
+                                              std::get<1>(param.param));
+                         });
 
 /** The comparison must notice what it is for. */
 class PlantedFault : public ::testing::Test {
