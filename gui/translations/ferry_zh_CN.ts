@@ -6527,6 +6527,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>runs</source>
         <translation>段</translation>
     </message>
+    <message>
+        <source>For long texts: so many GPUs share the tokens of each micro-batch, so that each holds this part of its activations (sequence parallelism). For attention they exchange tokens for heads, whose number is a multiple of it. A divisor of gpus. For language models and tags of tokens. The result is that of one GPU but for the rounding of sums, and on GPUs for the dropout of attention.</source>
+        <translation>用于长文本：这么多 GPU 共享每个微批次的词元，因此每个只保存相应部分的激活（序列并行）。计算注意力时它们用词元交换注意力头，头数须是它的倍数。它是 gpus 的约数。适用于语言模型和词元标注。结果与单个 GPU 相同，只差求和的舍入；在 GPU 上注意力的随机丢弃也不同。</translation>
+    </message>
+    <message>
+        <source>GPUs that share texts</source>
+        <translation>共享文本的 GPU 数</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

@@ -6,9 +6,11 @@
 #include <iterator>
 #include <utility>
 
+#include "models/blocks/shared_tokens.h"
 #include "models/core/compile.h"
 #include "models/ops/activation/activation_op.h"
 #include "models/ops/add/add_op.h"
+#include "models/ops/all_to_all/all_to_all_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/features/features_op.h"
 #include "models/ops/gate/gate_op.h"
@@ -490,6 +492,17 @@ ValueId BlockBuilder::attention(const std::string& name,
                                 float dropout,
                                 int random,
                                 const ops::ScoreRule& scores) {
+  if (const int n = model_.model_.sp_size; n > 1 && program_.value(qkv).rows.stream == 0) {
+    check_heads_to_share(model_.model_, heads.n_heads, heads.n_kv_heads);
+    const int64_t q = heads.width(), kv = heads.n_kv_heads * heads.head_width;
+    const ValueId own_heads = exchange_tokens(name + ".qkv_of_heads", qkv, {q, kv, kv}, true);
+    const Heads own = {.n_heads = heads.n_heads / n,
+                       .n_kv_heads = heads.n_kv_heads / n,
+                       .head_width = heads.head_width};
+    const ValueId y =
+        attention(name + "_of_heads", own_heads, own, causal, dropout, random, scores);
+    return exchange_tokens(name, y, {q}, false);
+  }
   const ValueId y = value(name, program_.value(qkv).rows, heads.n_heads * heads.head_width);
   ops::AttentionAttributes with = {
       .heads = heads, .causal = causal, .scores = scores, .dropout = dropout, .random = random};
@@ -503,6 +516,18 @@ ValueId BlockBuilder::attention(const std::string& name,
     }
   op(ops::kAttention, ops::AttentionValues<ValueId>{.qkv = qkv, .context = y}, params).attributes =
       with;
+  return y;
+}
+
+ValueId BlockBuilder::exchange_tokens(const std::string& name,
+                                      ValueId x,
+                                      const std::vector<int64_t>& parts,
+                                      bool to_heads) {
+  const int n = model_.model_.sp_size;
+  const ValueId y =
+      value(name, {.stream = to_heads ? 1 : 0}, to_heads ? columns_of(x) / n : columns_of(x) * n);
+  op(ops::kAllToAll, ops::AllToAllValues<ValueId>{.x = x, .y = y}).attributes =
+      ops::AllToAllAttributes{.n_ranks = n, .to_heads = to_heads, .parts = parts};
   return y;
 }
 

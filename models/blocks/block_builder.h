@@ -155,7 +155,8 @@ class BlockBuilder {
                     float eps,
                     RopeTable rope,
                     float weight_offset = 0);
-  /** The context, n_heads * head_width wide. */
+  /** The context, n_heads * head_width wide. Ranks that share tokens work on all of these, each for
+   * its heads. */
   ValueId attention(const std::string& name,
                     ValueId qkv,
                     const Heads& heads,
@@ -260,6 +261,12 @@ class BlockBuilder {
     return program_.ops.back();
   }
   ValueId rows(const OpDef& def, const std::string& name, RowKind kind, ValueId x);
+  /** Own tokens with all heads become all tokens with own heads, or the other way. `parts`: columns
+   * of all heads. */
+  ValueId exchange_tokens(const std::string& name,
+                          ValueId x,
+                          const std::vector<int64_t>& parts,
+                          bool to_heads);
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 

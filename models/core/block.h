@@ -30,12 +30,27 @@ struct StreamTensors {
   at::Tensor features;  ///< (tokens, StreamSpec::feature_columns) fp32; undefined: ids
 };
 
+/** The ranks that share a micro-batch's tokens. Their blocks run at the same time, and name their
+ * messages in the same order. */
+class TokenRanks {
+ public:
+  virtual ~TokenRanks() = default;
+  virtual int rank() const = 0;
+  virtual int world() const = 0;
+  /** Sends memory of the compute device to each rank, and receives there, by rank; this rank's own
+   * are empty. On a GPU the bytes move on the compute stream, else they have moved when the call
+   * returns. */
+  virtual void exchange(std::span<const std::span<const std::byte>> sends,
+                        std::span<const std::span<std::byte>> receives) = 0;
+};
+
 /** One micro-batch on the compute device, as an operation sees it: the stream that it works on. */
 struct BatchTensors : StreamTensors {
   BatchShape shape;
   int64_t n_seqs_real = 0;  ///< the same in all streams
   /** All streams of a model that has several; else empty. */
   std::vector<StreamTensors> streams;
+  TokenRanks* token_ranks = nullptr;  ///< where several share the tokens
   double token_share = 1;  ///< its tokens' share of the step's: the weight of a loss by tokens
   /** A generation whose blocks keep keys and values has them, (n_seqs_real): each sequence's place
    * in KvCache, and its tokens that are there already. Where one has some, all have, and there is
@@ -116,6 +131,9 @@ struct RandomKey {
   uint64_t seed = 0;
   int64_t step = 0;
   int64_t micro_batch = 0;  ///< its place in the step, from 0
+  /** The place in the micro-batch of the first token that this rank has of it. The masks of its
+   * rows are those that the micro-batch has as a whole. */
+  int64_t first_token = 0;
   int block = 0;
   /** GPU memory that holds of(operation) at [operation] when the graph runs, while a block's work
    * is recorded into a CUDA graph. */

@@ -4,6 +4,7 @@
 
 #include "models/core/compile.h"
 #include "src/base/bytes.h"
+#include "src/base/error.h"
 
 namespace ferry {
 namespace {
@@ -90,6 +91,22 @@ int64_t rows_of(const Rows& rows, const BatchShape& shape) {
       return rows.factor;
   }
   return 0;
+}
+
+BatchShape part_of_tokens(const BatchShape& whole, int n) {
+  FERRY_CHECK(whole.streams.empty() && whole.tokens % n == 0, "{} tokens for {} ranks",
+              whole.tokens, n);
+  const int64_t tokens = whole.tokens / n, length = std::min(whole.max_length, tokens);
+  return {tokens,
+          whole.n_seqs_max,
+          length,
+          {{tokens, whole.n_seqs_max, length}, {whole.tokens, whole.n_seqs_max, whole.max_length}}};
+}
+
+BatchShape whole_batch(const ModelTable& model, const BatchShape& part) {
+  if (model.sp_size == 1) return part;
+  const StreamShape whole = part.stream(1);
+  return {whole.tokens, whole.n_seqs_max, whole.max_length};
 }
 
 int64_t ModelValue::n_bytes(const BatchShape& shape) const {

@@ -110,6 +110,10 @@ struct BatchShape {
   bool operator==(const BatchShape&) const = default;
 };
 
+/** The part of a micro-batch that each of `n` ranks has which share its tokens: as many tokens
+ * each, of the first stream. The second stream is the whole micro-batch, as attention sees it. */
+BatchShape part_of_tokens(const BatchShape& whole, int n);
+
 /** A stream of a model's batches: texts of ids, or rows of numbers that were made before (frames,
  * patches, embeddings). Sequence i of each stream belongs to the same sample. */
 struct StreamSpec {
@@ -201,6 +205,7 @@ struct BlockWork {
   int64_t attention_window = 0;   ///< so many of them, itself among them; 0: all
   int64_t memory_bytes = 0;       ///< bytes that the other operations read and write
   int64_t compared_pairs = 0;     ///< token pairs, by which a GPU finds equal rows of a table
+  int64_t exchanged_bytes = 0;    ///< bytes that go to the ranks which share its tokens
   /** About, since where blocks are small launches are what takes time: all kernels, products among
    * them; those that are LibTorch's operations, products not among them. */
   int n_kernels = 0, n_operations = 0;
@@ -354,6 +359,10 @@ struct ModelTable {
   int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
+  /** Ranks that share the tokens of each micro-batch, and then the heads of attention (sequence
+   * parallelism by all-to-all: Jacobs et al. 2023). The first stream has a rank's tokens, the
+   * second one all of them. */
+  int sp_size = 1;
   std::vector<StreamSpec> streams = {{.name = "tokens"}};  ///< the first has the labels
   Indexed<BlockTable> blocks;
   Indexed<ModelValue> values;  ///< between blocks
@@ -373,6 +382,9 @@ struct ModelTable {
 /** Bytes of scratch for the gradients of frozen vectors: the most of one block. Nobody reads them.
  */
 int64_t unwanted_grad_bytes(const ModelTable& model);
+
+/** The shape of the whole micro-batch of which a rank has this part. */
+BatchShape whole_batch(const ModelTable& model, const BatchShape& part);
 
 /** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/blocks/shared_tokens.h"
 #include "models/blocks/token_heads.h"
 #include "src/base/error.h"
 
@@ -188,6 +189,7 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
                 rope->original_positions);
     model.long_from = rope->original_positions;
   }
+  share_tokens(model, options.sp_size);
   return model;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/blocks/shared_tokens.h"
 #include "models/blocks/token_heads.h"
 #include "models/config_keys.h"
 #include "src/base/error.h"
@@ -189,6 +190,7 @@ ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options)
     FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
     model.n_labels = options.n_labels;
   }
+  share_tokens(model, options.sp_size);
   return model;
 }
 

@@ -13,6 +13,9 @@ struct Dropout {
   /** The address of the key in GPU memory, where the work is recorded into a CUDA graph: each run
    * of the graph reads the key there. */
   const uint64_t* key_at = nullptr;
+  /** The element of the mask that goes with the first one of the tensor, whose rows are a part of a
+   * micro-batch's. */
+  int64_t first_element = 0;
 };
 
 }  // namespace ferry::ops

@@ -25,6 +25,10 @@ struct Ranks {
   /** Stages of each replica, a divisor of the world. Ranks are numbered stage by stage, and within
    * a stage by replica. */
   int n_stages = 1;
+  /** Replicas that follow each other and have the parts of one micro-batch, cut by its tokens
+   * (sequence parallelism): a divisor of their number. What is called a micro-batch of a rank is
+   * such a part. */
+  int sp_size = 1;
   bool operator==(const Ranks&) const = default;
 
   int n_replicas() const { return world / n_stages; }

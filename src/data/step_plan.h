@@ -4,6 +4,7 @@
 // src/data/batch.h lays them out.
 
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -76,6 +77,10 @@ class LengthsInOrder {
 
 /** Divides every token count that micro-batches are rounded up to. */
 inline constexpr int64_t kTokenMultiple = 64;
+/** The same where so many ranks share the tokens, each a multiple of eight of them. */
+constexpr int64_t token_multiple(int sp_size) {
+  return std::lcm(kTokenMultiple, int64_t{8} * sp_size);
+}
 
 /** The token counts that micro-batches are rounded up to: at most n_max, ascending, multiples of
  * `multiple`, the last at least max_tokens; the others placed so that the tokens added to `counts`

@@ -34,6 +34,24 @@ StreamTokens tokens_of(const BatchShape& shape) {
   return tokens;
 }
 
+/** Exchanges on the compute stream. */
+class LinkedTokenRanks final : public TokenRanks {
+ public:
+  LinkedTokenRanks(const Ranks& ranks, RankLink& link, void* stream)
+      : rank_(ranks.rank % ranks.sp_size), world_(ranks.sp_size), link_(link), stream_(stream) {}
+  int rank() const override { return rank_; }
+  int world() const override { return world_; }
+  void exchange(std::span<const std::span<const std::byte>> sends,
+                std::span<const std::span<std::byte>> receives) override {
+    link_.exchange(sends, receives, stream_);
+  }
+
+ private:
+  int rank_, world_;
+  RankLink& link_;
+  void* stream_;
+};
+
 }  // namespace
 
 /** Views by the addresses they stand on and the token counts of the micro-batch's streams.
@@ -77,6 +95,12 @@ ModelRunner::ModelRunner(const ModelTable& model,
   if (!options.class_weights.empty())
     class_weights_ = at::tensor(options.class_weights, at::kFloat).to(options.device);
   cut_cache();
+  FERRY_CHECK((shape.ranks.sp_size > 1) == (options.token_link != nullptr) &&
+                  shape.ranks.sp_size == model.sp_size,
+              "{} ranks share the tokens of a model for {}", shape.ranks.sp_size, model.sp_size);
+  if (options.token_link)
+    token_ranks_ = std::make_unique<LinkedTokenRanks>(shape.ranks, *options.token_link,
+                                                      device.compute_stream());
 }
 
 ModelRunner::~ModelRunner() = default;
@@ -210,11 +234,14 @@ void ModelRunner::begin_step(int64_t step,
 }
 
 RandomKey ModelRunner::key(const Action& action) const {
-  RandomKey key{.training = training_,
-                .seed = options_.seed,
-                .step = step_,
-                .micro_batch = micro_of_step(shape_.ranks, action.micro),
-                .block = model_.blocks[action.block].random_block};
+  const int sp_size = shape_.ranks.sp_size, part = micro_of_step(shape_.ranks, action.micro);
+  RandomKey key{
+      .training = training_,
+      .seed = options_.seed,
+      .step = step_,
+      .micro_batch = part / sp_size,
+      .first_token = part % sp_size * batches_[static_cast<size_t>(action.micro)].shape.tokens,
+      .block = model_.blocks[action.block].random_block};
   if (key_fault_) key_fault_(key, action);
   return key;
 }
@@ -224,6 +251,7 @@ BatchTensors& ModelRunner::batch(const Action& action, const PassMemory&) {
   b.loss_weight = loss_weight_;
   b.end_loss_weight = end_loss_weight_;
   b.grad_scale = grad_scale_;
+  b.token_ranks = token_ranks_.get();
   b.token_share = static_cast<double>(n_real_tokens_[static_cast<size_t>(action.micro)]) /
                   std::max(n_step_tokens_, 1.0);
   b.class_weights = training_ ? class_weights_ : at::Tensor();

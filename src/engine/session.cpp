@@ -8,6 +8,7 @@
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/ranks/rank_commands.h"
+#include "src/engine/ranks/token_parts.h"
 
 namespace ferry {
 namespace {
@@ -53,7 +54,8 @@ Session::Session(const ModelTable& model,
                             ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_->index()))
                             : at::Device(at::kCPU),
               .graphs = options.graphs,
-              .generation = options.generation})),
+              .generation = options.generation,
+              .token_link = options.token_link})),
       drive_(shape, *memory_, options.drive),
       executor_(std::make_unique<Executor>(
           shape, *device_, *pool_, *memory_, options.overlap, drive_.store(), options.link)),
@@ -136,8 +138,9 @@ std::vector<HostBatch> Session::own_batches(std::span<const HostBatch> micro_bat
 
 StepRun Session::begin(std::span<const HostBatch> micro_batches, std::function<bool()> drops) {
   if (leader_) {
-    leader_->step(micro_batches);
-    load(own_batches(micro_batches), /*commits=*/true);
+    const TokenParts parts(micro_batches, shape_.ranks.sp_size, /*evaluates=*/false);
+    leader_->step(parts.batches());
+    load(own_batches(parts.batches()), /*commits=*/true);
   } else {
     load(micro_batches, /*commits=*/true);
   }
@@ -175,8 +178,9 @@ StepReport Session::report_of(const StepOutcome& outcome) const {
 
 void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   if (leader_) {
-    leader_->rehearse(micro_batches, settles);
-    load(own_batches(micro_batches), /*commits=*/false);
+    const TokenParts parts(micro_batches, shape_.ranks.sp_size, /*evaluates=*/false);
+    leader_->rehearse(parts.batches(), settles);
+    load(own_batches(parts.batches()), /*commits=*/false);
   } else {
     load(micro_batches, /*commits=*/false);
   }
@@ -203,11 +207,19 @@ std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches
                                               bool wants_logits) {
   FERRY_CHECK(!batches.empty() && std::ssize(batches) <= n_evaluated_at_once(),
               "{} batches to evaluate, {} at once", batches.size(), n_evaluated_at_once());
-  if (leader_) leader_->evaluate(batches, wants_logits);
+  const TokenParts parts(batches, leader_ ? shape_.ranks.sp_size : 1, /*evaluates=*/true);
+  if (leader_) leader_->evaluate(parts.batches(), wants_logits);
+  std::vector<Evaluated> of_parts(parts.batches().size());
+  of_parts.front().loss =
+      evaluate_own(parts.batches().front(), wants_logits ? &of_parts.front().logits : nullptr);
+  if (leader_) leader_->take_evaluated(of_parts);
+  if (of_parts.size() == batches.size()) return of_parts;
   std::vector<Evaluated> evaluated(batches.size());
-  evaluated.front().loss =
-      evaluate_own(batches.front(), wants_logits ? &evaluated.front().logits : nullptr);
-  if (leader_) leader_->take_evaluated(evaluated);
+  for (size_t p = 0; p < of_parts.size(); ++p) {
+    Evaluated& whole = evaluated[p / static_cast<size_t>(shape_.ranks.sp_size)];
+    whole.loss += of_parts[p].loss;
+    whole.logits.insert(whole.logits.end(), of_parts[p].logits.begin(), of_parts[p].logits.end());
+  }
   return evaluated;
 }
 

@@ -125,11 +125,14 @@ std::function<TextTokens(int64_t, int64_t)> text_tokens_of(const RunTexts& texts
 std::vector<int64_t> choose_sizes(const RunTexts& texts,
                                   const StepSplit& split,
                                   int64_t largest_tokens,
-                                  int64_t n_sizes_max) {
+                                  int64_t n_sizes_max,
+                                  int sp_size) {
   constexpr int64_t kStepsLookedAt = 500;
   if (!texts.token_sizes.empty()) {
     std::vector<int64_t> sizes = texts.token_sizes;
-    std::erase_if(sizes, [&](int64_t size) { return size > largest_tokens; });
+    std::erase_if(sizes, [&](int64_t size) {
+      return size > largest_tokens || size % token_multiple(sp_size) != 0;
+    });
     if (sizes.empty() || sizes.back() < largest_tokens) sizes.push_back(largest_tokens);
     return sizes;
   }
@@ -140,8 +143,9 @@ std::vector<int64_t> choose_sizes(const RunTexts& texts,
   // This stays within the epochs that largest_tokens counts.
   const int64_t n_steps = std::min(kStepsLookedAt, epochs_looked_at(n) * steps_per_epoch(n, split));
   const Sampler sampler(n, texts.data_seed, /*shuffle=*/trains);
-  return choose_token_sizes(
-      largest_tokens, micro_batch_token_counts(sampler, lengths, split, n_steps), n_sizes_max);
+  return choose_token_sizes(largest_tokens,
+                            micro_batch_token_counts(sampler, lengths, split, n_steps), n_sizes_max,
+                            token_multiple(sp_size));
 }
 
 std::vector<int64_t> parse_token_sizes(const std::string& text) {

@@ -46,11 +46,13 @@ std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> te
 
 /** Chooses the sizes that micro-batches' token counts are rounded up to: a few that fit them well,
  * the last of which is the plan's largest micro-batch. A resumed run keeps those that it began
- * with; one that is made longer may need a larger one besides. */
+ * with; one that is made longer may need a larger one besides. `sp_size`: ranks that share the
+ * tokens. */
 std::vector<int64_t> choose_sizes(const RunTexts& texts,
                                   const StepSplit& split,
                                   int64_t largest_tokens,
-                                  int64_t n_sizes_max);
+                                  int64_t n_sizes_max,
+                                  int sp_size = 1);
 
 /** "64,448,512"; ascending multiples of 64. Throws Error(usage). */
 std::vector<int64_t> parse_token_sizes(const std::string& text);

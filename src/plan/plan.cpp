@@ -53,8 +53,10 @@ StepShape make_step_shape(const ModelTable& model,
   shape.compute = model.compute;
   shape.optim = request.optim;
   shape.split_master = request.split_master;
-  shape.ranks = {
-      .world = request.world, .shares = request.shares, .n_stages = request.n_stages.value_or(1)};
+  shape.ranks = {.world = request.world,
+                 .shares = request.shares,
+                 .n_stages = request.n_stages.value_or(1),
+                 .sp_size = model.sp_size};
   shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_chunks = request.n_chunks;
   shape.n_ranks_per_host = request.n_per_host;

@@ -1,4 +1,5 @@
 #include "src/service/presets.h"
+#include "src/request/ranks.h"
 
 #include <fmt/format.h>
 
@@ -92,8 +93,8 @@ PresetRequest preset_request(const PresetFacts& facts, const std::optional<Machi
   settings.settle();
   take_family_defaults(settings, hf);
   PlanMachine machine = machine_for(facts, own);
-  ModelTable model =
-      make_model_table(settings, hf, task_kind(facts.task).head, kAssumedLabels, machine);
+  ModelTable model = make_model_table(settings, hf, task_kind(facts.task).head, kAssumedLabels,
+                                      machine, sp_size_of(settings, ranks_of(settings)));
   apply_param_options(settings, model);
   PlanRequest request = make_plan_request(settings, model, machine, /*trains=*/true);
   return {std::move(settings), std::move(machine), std::move(model), std::move(request)};

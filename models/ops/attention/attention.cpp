@@ -20,7 +20,9 @@ cpu::AttentionShape cpu_shape(const Attention& attention, const BatchTensors& ba
           .causal = attention.causal,
           .window = attention.window,
           .scale = static_cast<float>(attention.scale),
-          .soft_cap = attention.soft_cap};
+          .soft_cap = attention.soft_cap,
+          .n_all_heads = attention.n_all_heads,
+          .first_head = attention.first_head};
 }
 
 /** A fp32 copy out of the scratch, or the tensor itself when it is fp32. */

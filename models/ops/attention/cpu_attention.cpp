@@ -65,6 +65,7 @@ struct Pair {
   int64_t first_token;
   int64_t head;
   int64_t first_prob;  ///< of the sequence's heads: elements from the start of `probs`
+  int64_t first_mask;  ///< the same in the mask of all heads
   int64_t block_rows;
 };
 
@@ -96,11 +97,15 @@ template <typename Work>
 void for_pairs(const AttentionShape& shape, int64_t n_heads, const Work& work) {
   const int64_t n_seqs = shape.n_seqs();
   std::vector<int64_t> first_prob(static_cast<size_t>(n_seqs) + 1, 0);
+  std::vector<int64_t> first_mask(first_prob);
+  const int64_t n_all_heads = shape.n_all_heads > 0 ? shape.n_all_heads : shape.n_heads;
   for (int64_t s = 0; s < n_seqs; s++) {
     const int64_t length = shape.cu_seqlens[s + 1] - shape.cu_seqlens[s];
     FERRY_CHECK(length <= kBlockElements, "a sequence of {} tokens", length);
     first_prob[s + 1] =
         first_prob[s] + round_up(shape.n_heads * length * length, kProbsAlignment_elements);
+    first_mask[s + 1] =
+        first_mask[s] + round_up(n_all_heads * length * length, kProbsAlignment_elements);
   }
   // A small micro-batch is done before a second thread has woken up.
   const int64_t n_threads = first_prob[n_seqs] < kBlockElements ? 1 : at::get_num_threads();
@@ -113,7 +118,7 @@ void for_pairs(const AttentionShape& shape, int64_t n_heads, const Work& work) {
       const int64_t first_token = shape.cu_seqlens[s];
       const int64_t length = shape.cu_seqlens[s + 1] - first_token;
       if (length == 0) continue;
-      work(Pair{length, first_token, i % n_heads, first_prob[s],
+      work(Pair{length, first_token, i % n_heads, first_prob[s], first_mask[s],
                 std::min(length, kBlockElements / length)});
     }
   });
@@ -148,6 +153,7 @@ void attention_forward(const AttentionShape& shape,
     const float* v = k + shape.n_kv_heads * d;
     float* out = context + pair.first_token * W + pair.head * d;
     const int64_t n = pair.length, first_prob = pair.first_prob + pair.head * n * n;
+    const int64_t first_mask = pair.first_mask + (shape.first_head + pair.head) * n * n;
     alignas(64) std::array<float, kBlockElements> dropped;
     alignas(64) std::array<float, kBlockElements> rounded;
     std::vector<uint8_t> keep(dropout.p > 0 ? static_cast<size_t>(n) : 0);
@@ -162,8 +168,9 @@ void attention_forward(const AttentionShape& shape,
         const int64_t seen = (shape.causal ? row + i + 1 - begin : columns) - from;
         float *p_row = p + i * columns, *dropped_row = dropped.data() + i * columns;
         if (dropout.p > 0) {
-          simd::dropout_mask(keep.data(), seen, static_cast<uint64_t>(first + i * n + begin + from),
-                             dropout.key, dropout.p);
+          const int64_t in_mask = first_mask + (row + i) * n + begin + from;
+          simd::dropout_mask(keep.data(), seen, static_cast<uint64_t>(in_mask), dropout.key,
+                             dropout.p);
         }
         if (cap > 0) kernels.soft_cap(p_row + from, scale, cap, seen);
         kernels.softmax(p_row + from, dropped_row + from, p_row + from, softmax_scale,

@@ -8,14 +8,18 @@ namespace ferry::ops {
 
 void run_attention(const OpCall& c) {
   const auto& with = c.op.with<AttentionAttributes>();
+  const TokenRanks* const ranks = c.batch.token_ranks;
+  const int n_ranks = ranks ? ranks->world() : 1, rank = ranks ? ranks->rank() : 0;
   const Attention attention = {.backend = c.target.attention,
                                .n_heads = with.heads.n_heads,
-                               .dropout = dropout_of(c.key, with.random, with.dropout),
+                               .dropout = dropout_of(c.key, with.random, with.dropout, 0),
                                .n_kv_heads = with.heads.n_kv_heads,
                                .causal = with.causal,
                                .scale = with.scores.scale,
                                .window = with.scores.window,
-                               .soft_cap = with.scores.soft_cap};
+                               .soft_cap = with.scores.soft_cap,
+                               .n_all_heads = with.heads.n_heads * n_ranks,
+                               .first_head = with.heads.n_heads * rank};
   if (c.part == Part::forward) {
     const auto o = c.operands<AttentionValues>();
     if (!c.batch.cache_places.empty()) {

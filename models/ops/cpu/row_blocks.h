@@ -91,8 +91,8 @@ class KeepRows {
   /** Null without dropout. */
   const uint8_t* row(int64_t index) {
     if (dropout_.p <= 0) return nullptr;
-    simd::dropout_mask(keep_.data(), n_, static_cast<uint64_t>(index * n_), dropout_.key,
-                       dropout_.p);
+    simd::dropout_mask(keep_.data(), n_, static_cast<uint64_t>(dropout_.first_element + index * n_),
+                       dropout_.key, dropout_.p);
     return keep_.data();
   }
 

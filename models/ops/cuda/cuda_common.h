@@ -73,6 +73,7 @@ __device__ inline float rounded(float x) {
 struct Mask {
   uint64_t key = 0;
   const uint64_t* key_at = nullptr;
+  int64_t first_element = 0;
   uint32_t threshold = 0;
   float scale = 1;
   bool on = false;
@@ -80,6 +81,7 @@ struct Mask {
   explicit Mask(Dropout dropout)
       : key(dropout.key),
         key_at(dropout.key_at),
+        first_element(dropout.first_element),
         threshold(simd::dropout_threshold(dropout.p)),
         scale(simd::dropout_scale(dropout.p)),
         on(dropout.p > 0) {
@@ -92,10 +94,12 @@ struct Mask {
   }
 };
 
-/** x[i] = dropped or scaled, for the N elements from index pack * N on. */
+/** x[i] = dropped or scaled, for the N elements from index pack * N on. Packs fill rows, and the
+ * mask begins with one. */
 template <int N>
 __device__ inline void apply_dropout(const Mask& mask, int64_t pack, float (&x)[N]) {
   if (!mask.on) return;
+  pack += mask.first_element / N;
   if constexpr (N == 1) {
     const uint32_t word = simd::philox_element(pack, mask.key);
     x[0] = word >= mask.threshold ? x[0] * mask.scale : 0.0f;

@@ -16,7 +16,8 @@ void dropout(const DropoutRows& its, const Launch&) {
     uint8_t keep[kPiece];
     for (int64_t piece = begin; piece < end; piece++) {
       const int64_t first = piece * kPiece, n = std::min(kPiece, n_all - first);
-      simd::dropout_mask(keep, n, static_cast<uint64_t>(first), its.dropout.key, its.dropout.p);
+      simd::dropout_mask(keep, n, static_cast<uint64_t>(its.dropout.first_element + first),
+                         its.dropout.key, its.dropout.p);
       simd::dropout_apply(static_cast<std::byte*>(its.out) + first * element_bytes,
                           static_cast<const std::byte*>(its.x) + first * element_bytes, type, keep,
                           n, its.dropout.p);

@@ -5,9 +5,10 @@
 
 namespace ferry::ops {
 
-Dropout dropout_of(const RandomKey& key, int operation, float p) {
+Dropout dropout_of(const RandomKey& key, int operation, float p, int64_t columns) {
   if (!key.training) return {};
-  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr};
+  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr,
+          key.first_token * columns};
 }
 
 void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out) {

@@ -40,8 +40,9 @@ struct DropoutKernels {
 };
 extern const DropoutKernels kCpuDropout, kCudaDropout;
 
-/** The dropout of one operation of a block in its micro-batch. */
-Dropout dropout_of(const RandomKey& key, int operation, float p);
+/** The dropout of one operation of a block in its micro-batch, of a tensor with so many columns and
+ * a row for each token. */
+Dropout dropout_of(const RandomKey& key, int operation, float p, int64_t columns);
 
 /** The same on tensors, undefined standing for null. */
 void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out);

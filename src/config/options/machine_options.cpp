@@ -186,6 +186,20 @@ std::vector<Option> machine_options() {
        .help = "For experiments: each stage of a pipeline has so many runs of blocks that follow "
                "each other. With more of them the GPUs wait less at the ends of a step, and pass "
                "more values (interleaved 1F1B). Never changes the result."},
+      {.key = "sp_size",
+       .label = "GPUs that share texts",
+       .type = Type::integer,
+       .group = kMemoryGroup,
+       .value = "1",
+       .unit = "GPUs",
+       .range = {1, 64},
+       .aliases = {{"sequence_parallel_size"}, {"context_parallel_size"}},
+       .verbs = kTraining,
+       .help = "For long texts: so many GPUs share the tokens of each micro-batch, so that each "
+               "holds this part of its activations (sequence parallelism). For attention they "
+               "exchange tokens for heads, whose number is a multiple of it. A divisor of gpus. "
+               "For language models and tags of tokens. The result is that of one GPU but for the "
+               "rounding of sums, and on GPUs for the dropout of attention."},
       {.key = "zero_level",
        .label = "Sharding level (ZeRO)",
        .type = Type::choice,

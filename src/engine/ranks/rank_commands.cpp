@@ -37,13 +37,14 @@ class CommLink final : public RankLink {
 
 }  // namespace
 
-RankGroups make_rank_groups(Comm& all) {
+RankGroups make_rank_groups(Comm& all, int sp_size) {
   const auto group = [&] { return all.split(0); };
   RankGroups groups;
   groups.commands = group();
   groups.exchanges = group();
   groups.decisions = group();
   groups.states = group();
+  if (sp_size > 1) groups.tokens = all.split(all.rank() / sp_size);
   return groups;
 }
 
@@ -95,8 +96,12 @@ void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles
 
 void RankLeader::evaluate(std::span<const HostBatch> batches, bool wants_logits) {
   tell({.verb = RankVerb::evaluate, .n = 1, .n_bytes = wants_logits});
-  for (int rank = 1; rank < world(); ++rank)
-    send_batch(batches[std::min(replica_of(rank), batches.size() - 1)], rank);
+  const auto n_parts = static_cast<size_t>(shape_.ranks.sp_size);
+  for (int rank = 1; rank < world(); ++rank) {
+    const size_t replica = replica_of(rank);
+    const size_t of_last = batches.size() - n_parts + replica % n_parts;
+    send_batch(batches[replica < batches.size() ? replica : of_last], rank);
+  }
 }
 
 void RankLeader::take_evaluated(std::span<Evaluated> evaluated) {

@@ -18,11 +18,12 @@ constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
 constexpr int64_t kGridRows_max = 65535;
 constexpr int64_t kGpuTokens_max = kGridRows_max * ops::kSumChunkRows;
 
-/** The largest micro-batch and the one whose time is told. */
+/** The largest micro-batch and the one whose time is told; of ranks that share their tokens, the
+ * part of each. */
 struct Shapes {
   BatchShape largest, typical;
 };
-Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size);
+Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, int sp_size = 1);
 
 struct Candidate {
   Choice choice;
@@ -36,6 +37,8 @@ std::vector<Place> layer_input_places_of(const PlanRequest& request);
 
 /** All candidates, the preferred one first. Smaller micro-batches cost less than recomputing, and
  * recomputing costs less than streaming. */
-std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inputs);
+std::vector<Candidate> candidates_of(const PlanRequest& request,
+                                     Place layer_inputs,
+                                     int sp_size = 1);
 
 }  // namespace ferry

@@ -89,7 +89,8 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                                    ? fmt::format("of {} of {} blocks on the GPU, of the others",
                                                  plan.n_resident, plan.shape.n_blocks())
                                    : "";
-  const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && plan.n_micro > 1;
+  const int64_t n_whole = plan.n_micro / plan.shape.ranks.sp_size;
+  const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && n_whole > 1;
   std::string on_nvme;
   for (const auto& [what, n] :
        {std::pair{"states", plan.n_on_nvme}, std::pair{"weights", plan.n_weights_on_nvme},
@@ -97,7 +98,7 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
     if (n > 0)
       on_nvme += fmt::format("; {} of {} of {} blocks on NVMe", what, n, plan.shape.n_blocks());
   return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}{}; saved tensors {}{}{}",
-                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
+                     n_whole, n_whole == 1 ? "" : "es", plan.micro_batch_size,
                      is_vertical ? ", all through a block before the next block" : "", resident,
                      resident.empty() ? "" : " ", place_text(request, plan, choice), on_nvme,
                      saved_text(plan, choice.activations),
@@ -279,7 +280,7 @@ class Searcher {
   }
   /** Tries all candidates with layer inputs in one place. */
   void try_candidates(Place layer_inputs, int n_weight_slots, bool uses_nvme) {
-    for (const Candidate& candidate : candidates_of(request_, layer_inputs)) {
+    for (const Candidate& candidate : candidates_of(request_, layer_inputs, model_.sp_size)) {
       const Variant variant = {
           .candidate = candidate, .n_weight_slots = n_weight_slots, .uses_nvme = uses_nvme};
       if (uses_nvme && fits_in_memory(variant)) continue;
@@ -408,7 +409,7 @@ class Searcher {
   std::optional<Plan> bare_plan(int64_t size) {
     if (size > kTokens_max / request_.max_length) return {};
     Plan plan;
-    const Shapes shapes = shapes_of(request_, size);
+    const Shapes shapes = shapes_of(request_, size, model_.sp_size);
     if (request_.has_gpu &&
         (shapes.largest.tokens > kGpuTokens_max || shapes.largest.n_seqs_max > kGridRows_max)) {
       found_.is_too_large = true;
@@ -417,7 +418,7 @@ class Searcher {
     plan.largest = shapes.largest;
     plan.typical = shapes.typical;
     plan.micro_batch_size = size;
-    plan.n_micro = (request_.train_batch_size + size - 1) / size;
+    plan.n_micro = (request_.train_batch_size + size - 1) / size * model_.sp_size;
     if (plan.n_micro > n_micro_most(model_, request_)) {
       found_.too_many = std::move(plan);
       return {};

@@ -1,4 +1,5 @@
 #include "src/service/plan/plan_answer.h"
+#include "src/request/ranks.h"
 
 #include <fmt/format.h>
 
@@ -203,6 +204,7 @@ std::optional<PlannedNvme> planned_nvme(const PlanAnswer& answer) {
 
 /** The step on one GPU of a host that has nothing else to do. Nothing where it does not fit. */
 std::optional<double> one_rank_step_s(const PlanAnswer& answer) {
+  if (answer.model.sp_size > 1) return std::nullopt;  // one GPU has another model's table
   PlanRequest alone = answer.request;
   const int64_t n_here = std::max(1, alone.n_per_host);
   const int64_t of_host_bytes = alone.host_budget_bytes + alone.host_reserved_bytes;
@@ -313,8 +315,8 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   const PlanMachine& machine = answer.machine.machine;
   const int64_t n_labels =
       data ? data->texts.task->n_labels() : n_labels_without_data(found.config);
-  answer.model =
-      make_model_table(settings, found.config, task_kind_of(settings).head, n_labels, machine);
+  answer.model = make_model_table(settings, found.config, task_kind_of(settings).head, n_labels,
+                                  machine, sp_size_of(settings, ranks_of(settings)));
   apply_param_options(settings, answer.model);
 
   const int64_t max_length =

@@ -1,4 +1,5 @@
 #include "src/train/prepare/job.h"
+#include "src/request/ranks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -86,8 +87,9 @@ void keep_commit(config::Config& config) {
 /** The model's tensors, with the task's head. */
 void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
-  model.table = make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
-                                 job.machine.plan);
+  model.table =
+      make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
+                       job.machine.plan, trains ? sp_size_of(job.config, ranks_of(job.config)) : 1);
   if (trains) apply_param_options(job.config, model.table);
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
@@ -163,7 +165,8 @@ void take_class_weights(Job& job) {
 
 void note_short_batches(Job& job) {
   constexpr double kWorthSaying = 0.9;
-  const int64_t micro_batch = job.data.split.micro_batch_size, most = job.plan.largest.tokens,
+  const int64_t micro_batch = job.data.split.micro_batch_size,
+                most = whole_batch(job.model.table, job.plan.largest).tokens,
                 full = micro_batch * job.data.max_length;
   if (static_cast<double>(most) < kWorthSaying * static_cast<double>(full))
     job.notes.push_back(fmt::format(
@@ -247,9 +250,13 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
                 "each {} of them have the blocks of one replica {}, and {} replicas take its "
                 "micro-batches in turn",
                 shape.ranks.n_stages, blocks, shape.ranks.n_replicas())
-      : shape.deals_blocks()
-          ? fmt::format("they have its blocks {}{}", blocks,
-                        ranks.shares.empty() ? "" : ", " + shares)
+      : shape.deals_blocks() ? fmt::format("they have its blocks {}{}", blocks,
+                                           ranks.shares.empty() ? "" : ", " + shares)
+      : shape.ranks.sp_size > 1
+          ? fmt::format(
+                "each {} of them share the tokens of a micro-batch, and each holds a part of the "
+                "states",
+                shape.ranks.sp_size)
           : fmt::format("they take its micro-batches {}, and each holds a part of the states",
                         shares);
   job.notes.push_back(fmt::format(
@@ -309,8 +316,9 @@ void take_plan(Job& job, Plan plan) {
   job.plan = std::move(plan);
   split.micro_batch_size = job.plan.micro_batch_size;
   job.data.token_sizes =
-      choose_sizes(job.open_plan.value().counted.texts, split, job.plan.largest.tokens,
-                   n_token_sizes(job.model.table, job.plan));
+      choose_sizes(job.open_plan.value().counted.texts, split,
+                   whole_batch(job.model.table, job.plan.largest).tokens,
+                   n_token_sizes(job.model.table, job.plan), job.model.table.sp_size);
 }
 
 void close_plan(Job& job) {
@@ -350,6 +358,7 @@ void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& optio
                            .shape = job.plan.shape};
   const auto links = job.team->open(setup, job.plan.shape);
   options.link = links->link();
+  options.token_link = links->token_link();
   options.leader = links->leader.get();
   options.device_index = job.team->ranks().gpu_of(0);
   options.kept = links;

@@ -15,7 +15,6 @@
 #include "src/base/print.h"
 #include "src/base/process/supervision.h"
 #include "src/comm/names.h"
-#include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rank_processes.h"
 #include "src/comm/rendezvous.h"
 #include "src/engine/torch_setup.h"
@@ -25,6 +24,7 @@
 #include "src/request/run_plan.h"
 #include "src/train/control/interrupt.h"
 #include "src/train/prepare/run_store.h"
+#include "src/train/ranks/rank_links.h"
 #include "src/train/ranks/rank_messages.h"
 #include "src/train/ranks/rank_pulse.h"
 #include "src/train/ranks/rank_setup.h"
@@ -46,8 +46,8 @@ void follow_session(const RankSetup& setup,
                 .intra_op_threads = static_cast<int>(
                     setup.config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
   const HfConfig model = HfConfig::parse(setup.model_config, setup.model_origin);
-  ModelTable table =
-      make_model_table(setup.config, model, setup.head, setup.n_labels, machine.plan);
+  ModelTable table = make_model_table(setup.config, model, setup.head, setup.n_labels, machine.plan,
+                                      setup.shape.ranks.sp_size);
   if (setup.facts.trains) apply_param_options(setup.config, table);
   PlanRequest request = {.has_gpu = machine.plan.has_gpu, .trains = setup.facts.trains};
   request.optim = setup.facts.optim;
@@ -56,21 +56,17 @@ void follow_session(const RankSetup& setup,
   take_choices(setup.shape, shape);
   shape.ranks.rank = its.rank;
   const Layout layout = make_layout(shape);
-  RankGroups groups = make_rank_groups(comm);
-  const auto on_host = make_comm_link(*groups.exchanges, *groups.decisions);
-  std::unique_ptr<RankLink> between_gpus;
+  RankLinks links = make_rank_links(comm, shape, gpu);
   SessionOptions options =
       make_session_options(setup.config, machine, setup.facts, its.local_world);
-  if (machine.plan.has_gpu) {
-    options.device_index = gpu;
-    between_gpus = make_nccl_link(shape.ranks, *on_host, {.device = options.device_index});
-  }
+  if (machine.plan.has_gpu) options.device_index = gpu;
   PassingStore store;
   options.drive = store.options(setup.config, machine, layout, setup.run_id,
                                 {.number = its.local_rank, .n_processes = its.local_world});
-  options.link = between_gpus ? between_gpus.get() : on_host.get();
+  options.link = links.link();
+  options.token_link = links.token_link();
   Session session(table, shape, layout, setup.largest, options);
-  follow(session, groups);
+  follow(session, links.groups);
 }
 
 /** Until the leader ends. `device`: index of the GPU; nothing: as the leader's options say. */

@@ -7,7 +7,6 @@
 
 #include "src/base/error.h"
 #include "src/comm/addresses.h"
-#include "src/comm/nccl/nccl_link.h"
 #include "src/comm/rendezvous.h"
 #include "src/train/ranks/following.h"
 #include "src/train/ranks/rank_messages.h"
@@ -91,11 +90,7 @@ void RankTeam::end(int exit_code, const std::string& reason) noexcept {
 std::shared_ptr<LeadingLinks> RankTeam::open(const RankSetup& setup, const StepShape& shape) {
   tell_all(*comm_, to_json(setup).dump());
   auto links = std::make_shared<LeadingLinks>();
-  links->groups = make_rank_groups(*comm_);
-  links->on_host = make_comm_link(*links->groups.exchanges, *links->groups.decisions);
-  if (!shape.computes_on_host)
-    links->between_gpus =
-        make_nccl_link(shape.ranks, *links->on_host, {.device = ranks_.gpu_of(0)});
+  static_cast<RankLinks&>(*links) = make_rank_links(*comm_, shape, ranks_.gpu_of(0));
   links->leader = std::make_unique<RankLeader>(shape, links->groups);
   return links;
 }

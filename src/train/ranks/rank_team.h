@@ -10,20 +10,16 @@
 #include "src/comm/comm.h"
 #include "src/comm/pulse.h"
 #include "src/comm/rank_processes.h"
-#include "src/engine/ranks/rank_commands.h"
 #include "src/request/ranks.h"
 #include "src/train/ranks/host_processes.h"
+#include "src/train/ranks/rank_links.h"
 #include "src/train/ranks/rank_setup.h"
 
 namespace ferry {
 
 /** What a leading session needs of the other ranks; outlives the session. */
-struct LeadingLinks {
-  RankGroups groups;
-  std::unique_ptr<RankLink> on_host, between_gpus;
+struct LeadingLinks : RankLinks {
   std::unique_ptr<RankLeader> leader;
-
-  RankLink* link() const { return between_gpus ? between_gpus.get() : on_host.get(); }
 };
 
 class RankTeam {

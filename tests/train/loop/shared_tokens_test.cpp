@@ -1,0 +1,161 @@
+// Runs whose processes share the tokens of each micro-batch. They give one process's run but for
+// the rounding of sums, and the same bits each time, whatever the places.
+
+#include <cmath>
+#include <map>
+
+#include "src/files/hf/checkpoint_reader.h"
+#include "tests/train/run_test.h"
+
+namespace ferry::test {
+namespace {
+
+class SharedTokens : public RunTest {
+ protected:
+  static void SetUpTestSuite() {
+    RunTest::SetUpTestSuite();
+    write_tiny_language_model(root_ / "decoder");
+    for (const auto& [name, n, seed] : {std::tuple("", 200, 1), std::tuple("_dev", 40, 2)}) {
+      write_tiny_documents(root_ / ("docs" + std::string(name) + ".jsonl"), n, seed);
+      write_tiny_tags(root_ / ("tags" + std::string(name) + ".jsonl"), n, seed);
+    }
+  }
+
+  /** A run of some steps with the task's data. */
+  static std::vector<std::string> run_of(const std::string& task,
+                                         const std::string& run,
+                                         std::vector<std::string> more) {
+    static const std::map<std::string, std::vector<std::string>> kTasks = {
+        {"causal-lm",
+         {"--model=decoder", "--task=causal-lm", "--dataset=docs.jsonl",
+          "--eval-dataset=docs_dev.jsonl", "--max-length=16"}},
+        {"mlm",
+         {"--task=mlm", "--dataset=docs.jsonl", "--eval-dataset=docs_dev.jsonl",
+          "--max-length=16"}},
+        {"ner", {"--task=ner", "--dataset=tags.jsonl", "--eval-dataset=tags_dev.jsonl"}}};
+    for (const std::string& word : kTasks.at(task))
+      more.push_back(word);
+    for (const char* word : {"--max-steps=20", "--save-steps=10"})
+      more.emplace_back(word);
+    return new_run(run, more);
+  }
+  static void expect_to_run(const std::vector<std::string>& words) {
+    ASSERT_EQ(ferry(words).code(), 0) << text_of(root_ / "err");
+  }
+
+  /** Losses of steps and evaluations, one after the other. */
+  static std::vector<double> losses_of(const std::string& run) {
+    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
+    std::vector<double> losses;
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line);
+      for (const char* key : {"loss", "eval_loss"})
+        if (json.contains(key)) losses.push_back(json[key]);
+    }
+    return losses;
+  }
+  /** All weights that the run ends with. */
+  static std::vector<float> weights_of(const std::string& run) {
+    const auto file = CheckpointReader::open(root_ / run / "final");
+    std::vector<float> weights;
+    for (const StoredTensor* tensor : file.tensors())
+      file.read_f32(*tensor, [&](std::span<const float> values, int64_t) {
+        weights.insert(weights.end(), values.begin(), values.end());
+      });
+    return weights;
+  }
+
+  /** AdamW turns the rounding of a gradient that is nearly zero into a step of any size up to the
+   * rate, so a few weights may differ by that; their mean may not. */
+  static void expect_like(const std::string& a, const std::string& b) {
+    const std::vector<double> of_a = losses_of(a), of_b = losses_of(b);
+    ASSERT_EQ(of_a.size(), of_b.size());
+    ASSERT_GE(of_a.size(), 20U);
+    for (size_t i = 0; i < of_a.size(); ++i)
+      EXPECT_NEAR(of_a[i], of_b[i], 1e-5 * std::abs(of_a[i])) << b << ", loss " << i;
+    const std::vector<float> in_a = weights_of(a), in_b = weights_of(b);
+    ASSERT_EQ(in_a.size(), in_b.size());
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < in_a.size(); ++i) {
+      difference += std::abs(static_cast<double>(in_a[i]) - static_cast<double>(in_b[i]));
+      size += std::abs(static_cast<double>(in_a[i]));
+    }
+    EXPECT_LT(difference, 1e-4 * size) << b;
+  }
+};
+
+TEST_F(SharedTokens, GiveTheRunOfOneProcess) {
+  for (const std::string task : {"causal-lm", "mlm", "ner"}) {
+    SCOPED_TRACE(task);
+    expect_to_run(run_of(task, "one_" + task, {}));
+    expect_to_run(run_of(task, "two_" + task, {"--gpus=2", "--sp-size=2"}));
+    EXPECT_NE(text_of(root_ / "err").find("each 2 of them share the tokens"), std::string::npos)
+        << text_of(root_ / "err");
+    expect_like("one_" + task, "two_" + task);
+  }
+  // The same bits again, in all places, and beside replicas and stages.
+  const std::vector<std::vector<std::string>> kOthers = {{"--placement=resident"},
+                                                         {"--placement=host"},
+                                                         {"--activations=recompute"},
+                                                         {"--accumulation-order=vertical"}};
+  for (size_t i = 0; i < kOthers.size(); ++i) {
+    const std::string run = "two_again_" + std::to_string(i);
+    std::vector<std::string> words = kOthers[i];
+    words.insert(words.end(), {"--gpus=2", "--sp-size=2"});
+    expect_to_run(run_of("causal-lm", run, words));
+    EXPECT_EQ(curve_of("two_causal-lm"), curve_of(run)) << kOthers[i].front();
+    EXPECT_TRUE(text_of(root_ / "two_causal-lm/final/model.safetensors") ==
+                text_of(root_ / run / "final/model.safetensors"))
+        << kOthers[i].front();
+  }
+  const auto run_four = [](const std::string& run, std::vector<std::string> more) {
+    for (const char* word : {"--gpus=4", "--sp-size=2"})
+      more.emplace_back(word);
+    expect_to_run(run_of("causal-lm", run, more));
+  };
+  run_four("replicas", {});
+  run_four("stages", {"--pipe-size=2"});
+  for (const char* run : {"replicas", "stages"})
+    EXPECT_EQ(curve_of("two_causal-lm"), curve_of(run)) << run;
+  run_four("sums", {"--zero-level=3", "--reduction=fast"});
+  expect_like("one_causal-lm", "sums");
+}
+
+TEST_F(SharedTokens, GoOnWithOtherNumbers) {
+  expect_to_run(run_of("mlm", "as_one", {}));
+  pid_t leader = start(run_of("mlm", "others", {"--gpus=2", "--sp-size=2"}));
+  wait_for_line("others", 11);
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
+  // One process drops the option that the run has kept.
+  expect_to_run(go_on("others", {"--gpus=1"}));
+  expect_like("as_one", "others");
+}
+
+TEST_F(SharedTokens, RefuseWhatTheyCannotDo) {
+  const auto refusal = [](const std::vector<std::string>& words) {
+    const Outcome outcome = ferry(words);
+    EXPECT_EQ(outcome.code(), 2) << outcome.err;
+    return outcome.err;
+  };
+  const auto of_decoder = [&](std::vector<std::string> more) {
+    return refusal(run_of("causal-lm", "refused", std::move(more)));
+  };
+  EXPECT_NE(of_decoder({"--gpus=4", "--sp-size=4"}).find("2 heads of keys and values"),
+            std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=3", "--sp-size=2"}).find("a divisor of gpus / pipe_size"),
+            std::string::npos);
+  EXPECT_NE(of_decoder({"--sp-size=2"}).find("the run has 1 GPU"), std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=2", "--sp-size=2", "--gpu-split=blocks"}).find("gpu_split"),
+            std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=2", "--sp-size=2", "--gpu-shares=2,1"}).find("gpu_shares"),
+            std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=2", "--sp-size=2", "--sample-prompts=the"}).find("sample_prompts"),
+            std::string::npos);
+  EXPECT_NE(refusal(new_run("refused", {"--gpus=2", "--sp-size=2"})).find("reads whole texts"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(root_ / "refused"));
+}
+
+}  // namespace
+}  // namespace ferry::test
