@@ -28,7 +28,7 @@ struct TableOptions {
   /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
    * that a plan holds on all of them. */
   int gpu_multiprocessors = 192;
-  int sp_size = 1;  ///< ModelTable::sp_size
+  Sharing sharing = {};
   /** Elements from which on a table of words is cut. */
   int64_t piece_elements_max = kPieceElements_max;
   VocabularyCut cut;  ///< set by make_table()

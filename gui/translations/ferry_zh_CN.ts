@@ -6535,6 +6535,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>GPUs that share texts</source>
         <translation>共享文本的 GPU 数</translation>
     </message>
+    <message>
+        <source>GPUs that share layers</source>
+        <translation>共享层的 GPU 数</translation>
+    </message>
+    <message>
+        <source>So many GPUs work on each micro-batch together: each has some of a layer&apos;s heads and columns, and they add up what they found twice a layer (tensor parallelism). A divisor of gpus and of the number of heads. It wants GPUs that reach each other fast; gpu_split moves less. The result is that of one GPU but for the rounding of sums, and on GPUs for the dropout of attention.</source>
+        <translation>这么多 GPU 一起处理每个微批次：每个承担一层中部分注意力头和列，每层两次把各自的结果相加（张量并行）。它是 gpus 和注意力头数的约数。适合彼此连接很快的 GPU；gpu_split 传输得更少。结果与单个 GPU 相同，只差求和的舍入；在 GPU 上注意力的随机丢弃也不同。</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

@@ -6,10 +6,11 @@
 #include <iterator>
 #include <utility>
 
-#include "models/blocks/shared_tokens.h"
+#include "models/blocks/shared_work.h"
 #include "models/core/compile.h"
 #include "models/ops/activation/activation_op.h"
 #include "models/ops/add/add_op.h"
+#include "models/ops/all_reduce/all_reduce_op.h"
 #include "models/ops/all_to_all/all_to_all_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/features/features_op.h"
@@ -107,6 +108,7 @@ ProgramTarget ModelBuilder::target() const {
           .attention = model_.attention,
           .gpu_multiprocessors = gpu_multiprocessors_,
           .vocab_size = model_.vocab_size,
+          .sharing = model_.sharing,
           .gradients = &kGradients};
 }
 
@@ -406,6 +408,71 @@ ValueId BlockBuilder::linear(const std::string& name,
   return y;
 }
 
+ValueId BlockBuilder::linear_to_ranks(const std::string& name,
+                                      ValueId x,
+                                      ParamId weight,
+                                      ParamId bias,
+                                      const std::vector<int64_t>& parts) {
+  const int n_ranks = model_.model_.sharing.tp_size;
+  if (n_ranks == 1) return linear(name, x, weight, bias);
+  const ValueId input = like(name + ".input", x);
+  op(ops::kAllReduceGrad, ops::AllReduceValues<ValueId>{.x = x, .y = input});
+  std::vector<ValueId> of_parts;
+  int64_t first = 0;
+  for (const int64_t rows : parts) {
+    check_shares(model_.model_, rows, "columns of a layer");
+    const ops::WeightPart part = {std::exchange(first, first + rows), rows / n_ranks};
+    const ValueId y = value(parts.size() == 1 ? name : fmt::format("{}.{}", name, of_parts.size()),
+                            program_.value(x).rows, part.n);
+    op(ops::kLinear, ops::LinearValues<ValueId>{.x = input, .residual = kNone, .y = y},
+       ops::LinearParams<ParamId>{.weight = weight, .bias = bias})
+        .attributes = ops::LinearAttributes{.rows = part};
+    of_parts.push_back(y);
+  }
+  FERRY_CHECK(first == rows_of_param(weight), "parts of {} rows of {}", first,
+              rows_of_param(weight));
+  return of_parts.size() == 1 ? of_parts.front() : join(name, of_parts);
+}
+
+ValueId BlockBuilder::linear_from_ranks(const std::string& name,
+                                        ValueId x,
+                                        ParamId weight,
+                                        ParamId bias,
+                                        ValueId residual,
+                                        float factor) {
+  if (model_.model_.sharing.tp_size == 1) return linear(name, x, weight, bias, residual, factor);
+  const std::string sum_name = residual == kNone ? name : name + ".sum";
+  const ValueId part = value(name + ".part", program_.value(x).rows, rows_of_param(weight));
+  op(ops::kLinear, ops::LinearValues<ValueId>{.x = x, .residual = kNone, .y = part},
+     ops::LinearParams<ParamId>{.weight = weight, .bias = bias})
+      .attributes = ops::LinearAttributes{.factor = factor, .columns = {.n = columns_of(x)}};
+  const ValueId sum = like(sum_name, part);
+  op(ops::kAllReduce, ops::AllReduceValues<ValueId>{.x = part, .y = sum});
+  return residual == kNone ? sum : add(name, sum, residual);
+}
+
+std::pair<ValueId, ValueId> BlockBuilder::activated_to_ranks(const std::string& name,
+                                                             const std::string& map_name,
+                                                             Activation kind,
+                                                             ValueId x,
+                                                             ParamId weight,
+                                                             ParamId bias) {
+  if (model_.model_.sharing.tp_size == 1)
+    return activation(name, kind, linear(map_name, x, weight), bias);
+  const ValueId mapped = linear_to_ranks(map_name, x, weight, bias, {rows_of_param(weight)});
+  return activation(name, kind, mapped, kNone);
+}
+
+BlockBuilder::Heads BlockBuilder::heads_of_rank(const Heads& heads) const {
+  const int n_ranks = model_.model_.sharing.tp_size;
+  if (n_ranks == 1) return heads;
+  check_shares(model_.model_, heads.n_heads, "heads of attention");
+  check_shares(model_.model_, heads.n_kv_heads, "heads of keys and values");
+  return {.n_heads = heads.n_heads / n_ranks,
+          .n_kv_heads = heads.n_kv_heads / n_ranks,
+          .head_width = heads.head_width};
+}
+
 ValueId BlockBuilder::norm(const std::string& name,
                            ValueId z,
                            ParamId weight,
@@ -492,9 +559,11 @@ ValueId BlockBuilder::attention(const std::string& name,
                                 float dropout,
                                 int random,
                                 const ops::ScoreRule& scores) {
-  if (const int n = model_.model_.sp_size; n > 1 && program_.value(qkv).rows.stream == 0) {
-    check_heads_to_share(model_.model_, heads.n_heads, heads.n_kv_heads);
+  if (const int n = model_.model_.sharing.sp_size; n > 1 && program_.value(qkv).rows.stream == 0) {
+    check_shares(model_.model_, heads.n_heads, "heads of attention");
+    check_shares(model_.model_, heads.n_kv_heads, "heads of keys and values");
     const int64_t q = heads.width(), kv = heads.n_kv_heads * heads.head_width;
+    still_keys(qkv, heads, scores);
     const ValueId own_heads = exchange_tokens(name + ".qkv_of_heads", qkv, {q, kv, kv}, true);
     const Heads own = {.n_heads = heads.n_heads / n,
                        .n_kv_heads = heads.n_kv_heads / n,
@@ -507,23 +576,38 @@ ValueId BlockBuilder::attention(const std::string& name,
   ops::AttentionAttributes with = {
       .heads = heads, .causal = causal, .scores = scores, .dropout = dropout, .random = random};
   ops::AttentionParams<ParamId> params = {.bias = kNone};
-  if (const int before = program_.producer_of(qkv); before != kNone && !program_.is_joined(qkv))
-    if (Op& map = program_.ops[static_cast<size_t>(before)]; map.def == &ops::kLinear) {
-      params.bias = params_of<ops::LinearParams>(map).bias;
-      FERRY_CHECK(params.bias == kNone || map.with<ops::LinearAttributes>().factor == 1,
-                  "attention sums the bias of '{}' without its factor", name);
-      map.with<ops::LinearAttributes>().sums_bias = with.sums_bias = params.bias != kNone;
-    }
+  if (Op* const map = linear_before(qkv); map && !program_.is_joined(qkv)) {
+    params.bias = params_of<ops::LinearParams>(*map).bias;
+    FERRY_CHECK(params.bias == kNone || map->with<ops::LinearAttributes>().factor == 1,
+                "attention sums the bias of '{}' without its factor", name);
+    map->with<ops::LinearAttributes>().sums_bias = with.sums_bias = params.bias != kNone;
+  }
+  if (program_.is_joined(qkv)) still_keys(program_.parts_of(qkv).at(1), heads, scores);
   op(ops::kAttention, ops::AttentionValues<ValueId>{.qkv = qkv, .context = y}, params).attributes =
       with;
   return y;
+}
+
+Op* BlockBuilder::linear_before(ValueId value) {
+  const int before = program_.producer_of(value);
+  if (before == kNone) return nullptr;
+  Op& op = program_.ops[static_cast<size_t>(before)];
+  return op.def == &ops::kLinear ? &op : nullptr;
+}
+
+void BlockBuilder::still_keys(ValueId value, const Heads& heads, const ops::ScoreRule& scores) {
+  Op* const map = linear_before(value);
+  if (!map || scores.soft_cap > 0) return;  // a cap makes softmax see it
+  const int64_t n = heads.n_kv_heads * heads.head_width;
+  const bool has_queries = columns_of(value) > n;
+  map->with<ops::LinearAttributes>().keys = {has_queries ? heads.width() : 0, n};
 }
 
 ValueId BlockBuilder::exchange_tokens(const std::string& name,
                                       ValueId x,
                                       const std::vector<int64_t>& parts,
                                       bool to_heads) {
-  const int n = model_.model_.sp_size;
+  const int n = model_.model_.sharing.sp_size;
   const ValueId y =
       value(name, {.stream = to_heads ? 1 : 0}, to_heads ? columns_of(x) / n : columns_of(x) * n);
   op(ops::kAllToAll, ops::AllToAllValues<ValueId>{.x = x, .y = y}).attributes =
@@ -727,7 +811,7 @@ void BlockBuilder::vocabulary_loss(ValueId t,
 }
 
 void BlockBuilder::recompute(ValueId value) {
-  program_.values[value].recomputed = true;
+  if (!program_.is_joined(value)) program_.values[value].recomputed = true;
 }
 
 }  // namespace ferry

@@ -107,6 +107,27 @@ class BlockBuilder {
                  ParamId bias = kNone,
                  ValueId residual = kNone,
                  float factor = 1);
+  /** A linear map into what ranks that share the layer have of it: each has the same share of each
+   * part's rows. Without such ranks it is linear(). */
+  ValueId linear_to_ranks(const std::string& name,
+                          ValueId x,
+                          ParamId weight,
+                          ParamId bias,
+                          const std::vector<int64_t>& parts);
+  /** A linear map of what these ranks have, each the columns of it, and the sum over the ranks. */
+  ValueId linear_from_ranks(const std::string& name,
+                            ValueId x,
+                            ParamId weight,
+                            ParamId bias = kNone,
+                            ValueId residual = kNone,
+                            float factor = 1);
+  /** f(x w^T + bias) of such a map: returns what is in it before f, and the result. */
+  std::pair<ValueId, ValueId> activated_to_ranks(const std::string& name,
+                                                 const std::string& map_name,
+                                                 Activation kind,
+                                                 ValueId x,
+                                                 ParamId weight,
+                                                 ParamId bias);
   /** dropout(LayerNorm(z)). */
   ValueId norm(const std::string& name,
                ValueId z,
@@ -138,6 +159,8 @@ class BlockBuilder {
                                                 float eps,
                                                 float weight_offset = 0);
   using Heads = ops::AttentionHeads;
+  /** The heads that each rank has of these, where ranks share the layer. */
+  Heads heads_of_rank(const Heads& heads) const;
   /** Queries and keys of qkv turned by their positions, the first columns of each head where the
    * table has fewer pairs; pairs are (i, i + half), or where interleaved (2 i, 2 i + 1). */
   ValueId rotary(const std::string& name,
@@ -261,6 +284,11 @@ class BlockBuilder {
     return program_.ops.back();
   }
   ValueId rows(const OpDef& def, const std::string& name, RowKind kind, ValueId x);
+  /** The linear map that writes the value; null: another operation does. */
+  Op* linear_before(ValueId value);
+  /** A bias of keys adds the same to all scores of a row, which softmax does not see: where a
+   * linear map writes them, its gradient is zero there. */
+  void still_keys(ValueId value, const Heads& heads, const ops::ScoreRule& scores);
   /** Own tokens with all heads become all tokens with own heads, or the other way. `parts`: columns
    * of all heads. */
   ValueId exchange_tokens(const std::string& name,

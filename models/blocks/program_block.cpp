@@ -10,6 +10,8 @@
 #include "models/core/compile.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/attention/attention_op.h"
+#include "models/ops/head_norm/head_norm_op.h"
+#include "models/ops/linear/linear_op.h"
 #include "models/ops/operations.h"
 #include "models/ops/routed/routed.h"
 #include "models/ops/routed/routed_op.h"
@@ -52,6 +54,9 @@ class ProgramBlock final : public Block {
       return;
     }
     run({block_->plan.forward, forward_}, key, batch, memory, ports, routed, loss, logits);
+    // All ranks that share a layer have found it.
+    const bool is_shared = block_->target.sharing.tp_size > 1;
+    if (is_shared && loss.defined() && batch.sharing_ranks->rank() > 0) loss.zero_();
   }
 
   void backward(const RandomKey& key,
@@ -67,7 +72,10 @@ class ProgramBlock final : public Block {
       return;
     }
     at::Tensor none;
+    const bool is_shared = block_->target.sharing.tp_size > 1;
+    if (is_shared) clear_grads(memory, ParamOfRanks::cut);
     run({block_->plan.backward, backward_}, key, batch, memory, ports, routed, none, none);
+    if (is_shared && batch.sharing_ranks->rank() > 0) clear_grads(memory, ParamOfRanks::same);
   }
 
   void recompute_selected(const BatchTensors& batch, BlockMemory& memory, Ports ports) override {
@@ -78,6 +86,27 @@ class ProgramBlock final : public Block {
   }
 
  private:
+  /** What the ranks that share a layer find of a parameter's gradient: each that of its part; each
+   * the whole; or each a part of a sum. */
+  enum class ParamOfRanks : uint8_t { cut, same, summed };
+  ParamOfRanks of_ranks(ParamId param) const {
+    for (const Op& op : program().ops) {
+      if (std::ranges::find(op.params, param) == op.params.end()) continue;
+      if (op.def == &ops::kHeadNorm) return ParamOfRanks::summed;
+      if (op.def != &ops::kLinear) continue;
+      const auto& with = op.with<ops::LinearAttributes>();
+      const bool is_weight = params_of<ops::LinearParams>(op).weight == param;
+      if (with.rows.n > 0 || (with.columns.n > 0 && is_weight)) return ParamOfRanks::cut;
+    }
+    return ParamOfRanks::same;
+  }
+  /** The parts of the ranks' gradients are added up: what another rank gives is zero here. */
+  void clear_grads(BlockMemory& memory, ParamOfRanks which) const {
+    for (size_t p = 0; p < memory.grads.size(); ++p)
+      if (memory.grads[p].defined() && of_ranks(static_cast<ParamId>(p)) == which)
+        memory.grads[p].zero_();
+  }
+
   using Layouts = std::vector<std::pair<BatchShape, PassScratch>>;  // by the room, of which are few
   struct Pass {
     const PassPlan& plan;

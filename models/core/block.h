@@ -32,9 +32,9 @@ struct StreamTensors {
 
 /** The ranks that share a micro-batch's tokens. Their blocks run at the same time, and name their
  * messages in the same order. */
-class TokenRanks {
+class SharingRanks {
  public:
-  virtual ~TokenRanks() = default;
+  virtual ~SharingRanks() = default;
   virtual int rank() const = 0;
   virtual int world() const = 0;
   /** Sends memory of the compute device to each rank, and receives there, by rank; this rank's own
@@ -50,7 +50,7 @@ struct BatchTensors : StreamTensors {
   int64_t n_seqs_real = 0;  ///< the same in all streams
   /** All streams of a model that has several; else empty. */
   std::vector<StreamTensors> streams;
-  TokenRanks* token_ranks = nullptr;  ///< where several share the tokens
+  SharingRanks* sharing_ranks = nullptr;  ///< where several share the tokens
   double token_share = 1;  ///< its tokens' share of the step's: the weight of a loss by tokens
   /** A generation whose blocks keep keys and values has them, (n_seqs_real): each sequence's place
    * in KvCache, and its tokens that are there already. Where one has some, all have, and there is

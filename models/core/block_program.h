@@ -89,6 +89,7 @@ struct ProgramTarget {
   AttentionBackend attention = AttentionBackend::cpu_math;
   int gpu_multiprocessors = 0;
   int64_t vocab_size = 0;
+  Sharing sharing = {};  ///< of the ranks that share the block's work
   /** Every operation that can be written in others is written so (OpDef::compose). Tests compare
    * the result with the operation's own kernels. */
   bool composes_all = false;

@@ -54,6 +54,7 @@ struct OpCase {
          const BatchShape& shape);
   int64_t rows(ValueId value) const { return rows_of(program.value(value).rows, shape); }
   int64_t columns(ValueId value) const { return program.value(value).columns; }
+  int n_sharing() const { return target.sharing.n_ranks(); }
   /** Rows that are worked on: where only those with a label are, as many as usually have one. */
   int64_t worked_rows(ValueId value) const;
   /** Bytes of n elements of the compute type. */

@@ -104,7 +104,7 @@ BatchShape part_of_tokens(const BatchShape& whole, int n) {
 }
 
 BatchShape whole_batch(const ModelTable& model, const BatchShape& part) {
-  if (model.sp_size == 1) return part;
+  if (model.sharing.sp_size == 1) return part;
   const StreamShape whole = part.stream(1);
   return {whole.tokens, whole.n_seqs_max, whole.max_length};
 }

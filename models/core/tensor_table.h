@@ -19,6 +19,7 @@
 #include "src/base/dtype.h"
 #include "src/base/indexed.h"
 #include "src/base/port.h"
+#include "src/base/sharing.h"
 
 namespace ferry {
 
@@ -359,10 +360,8 @@ struct ModelTable {
   int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
-  /** Ranks that share the tokens of each micro-batch, and then the heads of attention (sequence
-   * parallelism by all-to-all: Jacobs et al. 2023). The first stream has a rank's tokens, the
-   * second one all of them. */
-  int sp_size = 1;
+  /** Where ranks share tokens, the first stream has a rank's own, and the second one has all. */
+  Sharing sharing = {};
   std::vector<StreamSpec> streams = {{.name = "tokens"}};  ///< the first has the labels
   Indexed<BlockTable> blocks;
   Indexed<ModelValue> values;  ///< between blocks

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/blocks/shared_tokens.h"
+#include "models/blocks/shared_work.h"
 #include "models/blocks/token_heads.h"
 #include "src/base/error.h"
 
@@ -77,17 +77,19 @@ void add_gpt_layer(ModelBuilder& builder,
   const ValueId x = b.input();  // (T, W)
   const ValueId normed =
       b.norm("attention.norm", x, attention_norm_weight, attention_norm_bias, config.norm_eps);
-  const ValueId qkv = b.linear("attention.qkv", normed, qkv_weight, qkv_bias);  // (T, 3W)
-  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/true,
-                                      model.attention_dropout, decoder_attention_probs);
+  const ValueId qkv =
+      b.linear_to_ranks("attention.qkv", normed, qkv_weight, qkv_bias, {W, W, W});  // (T, 3W)
+  const ValueId context =
+      b.attention("attention.context", qkv, b.heads_of_rank(heads),
+                  /*causal=*/true, model.attention_dropout, decoder_attention_probs);
   const auto [sum, mlp_normed] =
-      b.residual_norm("sum", "mlp.norm", b.linear("output", context, output_weight), output_bias, x,
-                      mlp_norm_weight, mlp_norm_bias, config.norm_eps, model.hidden_dropout,
-                      decoder_attention_output);
-  const auto [up, activated] = b.activation("mlp.activated", config.activation,
-                                            b.linear("mlp.up", mlp_normed, up_weight), up_bias);
+      b.residual_norm("sum", "mlp.norm", b.linear_from_ranks("output", context, output_weight),
+                      output_bias, x, mlp_norm_weight, mlp_norm_bias, config.norm_eps,
+                      model.hidden_dropout, decoder_attention_output);
+  const auto [up, activated] = b.activated_to_ranks("mlp.activated", "mlp.up", config.activation,
+                                                    mlp_normed, up_weight, up_bias);
   b.recompute(up);  // (T, F)
-  b.end(b.dropout_residual("y", b.linear("down", activated, down_weight), down_bias, sum,
+  b.end(b.dropout_residual("y", b.linear_from_ranks("down", activated, down_weight), down_bias, sum,
                            model.hidden_dropout, decoder_layer_output));
 }
 
@@ -189,7 +191,7 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
                 rope->original_positions);
     model.long_from = rope->original_positions;
   }
-  share_tokens(model, options.sp_size);
+  share_work(model, options.sharing);
   return model;
 }
 

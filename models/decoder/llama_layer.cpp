@@ -101,26 +101,30 @@ void add_llama_layer(ModelBuilder& builder,
       config.has_layer_norms
           ? b.norm("attention.norm", x, p.attention_norm, p.attention_norm_bias, eps)
           : b.rms_norm("attention.norm", x, p.attention_norm, eps, offset);
-  const ValueId mapped = b.linear("attention.qkv", normed, p.qkv_weight, p.qkv_bias);
-  const ValueId qkv = config.norms_heads ? b.head_norm("attention.qkv", mapped, heads, p.q_norm,
+  const int64_t q_rows = heads.width(), kv_rows = heads.n_kv_heads * heads.head_width;
+  const BlockBuilder::Heads own_heads = b.heads_of_rank(heads);
+  const ValueId mapped = b.linear_to_ranks("attention.qkv", normed, p.qkv_weight, p.qkv_bias,
+                                           {q_rows, kv_rows, kv_rows});
+  const ValueId qkv = config.norms_heads ? b.head_norm("attention.qkv", mapped, own_heads, p.q_norm,
                                                        p.k_norm, eps, rope, offset)
-                                         : b.rotary("attention.qkv", mapped, heads, rope);
-  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/true,
+                                         : b.rotary("attention.qkv", mapped, own_heads, rope);
+  const ValueId context = b.attention("attention.context", qkv, own_heads, /*causal=*/true,
                                       model.attention_dropout, decoder_attention_probs, scores);
   const auto mlp = [&](ValueId mlp_normed) {
     const ValueId gate_up =
-        b.linear("mlp.gate_up", mlp_normed, p.gate_up_weight, p.gate_up_bias);  // (T, 2F)
+        b.linear_to_ranks("mlp.gate_up", mlp_normed, p.gate_up_weight, p.gate_up_bias,
+                          {config.intermediate_size, config.intermediate_size});  // (T, 2F)
     b.recompute(gate_up);
     return b.gate("mlp.activated", config.gate, gate_up);  // (T, F)
   };
   if (config.is_parallel) {
-    const ValueId down = b.linear("down", mlp(normed), p.down_weight);
-    const ValueId sum = b.linear("sum", context, p.output_weight, p.output_bias, x);
+    const ValueId down = b.linear_from_ranks("down", mlp(normed), p.down_weight);
+    const ValueId sum = b.linear_from_ranks("sum", context, p.output_weight, p.output_bias, x);
     return b.end(b.dropout_residual("y", down, p.down_bias, sum, model.hidden_dropout,
                                     decoder_layer_output));
   }
   ValueId attended =
-      b.linear("output", context, p.output_weight, p.output_bias, kNone, factor);  // (T, W)
+      b.linear_from_ranks("output", context, p.output_weight, p.output_bias, kNone, factor);
   if (config.norms_outputs)
     attended = b.rms_norm("attention.output_norm", attended, p.output_norm, eps, offset);
   const auto [sum, mlp_normed] =
@@ -130,11 +134,11 @@ void add_llama_layer(ModelBuilder& builder,
           : b.residual_rms_norm("sum", "mlp.norm", attended, x, p.mlp_norm, eps, offset);
   const ValueId activated = mlp(mlp_normed);
   if ((config.mlp_bias && factor == 1) || config.has_layer_norms)
-    return b.end(b.dropout_residual("y", b.linear("down", activated, p.down_weight), p.down_bias,
-                                    sum, model.hidden_dropout, decoder_layer_output));
+    return b.end(b.dropout_residual("y", b.linear_from_ranks("down", activated, p.down_weight),
+                                    p.down_bias, sum, model.hidden_dropout, decoder_layer_output));
   if (!config.norms_outputs)
-    return b.end(b.linear("y", activated, p.down_weight, p.down_bias, sum, factor));
-  const ValueId down = b.linear("down", activated, p.down_weight);
+    return b.end(b.linear_from_ranks("y", activated, p.down_weight, p.down_bias, sum, factor));
+  const ValueId down = b.linear_from_ranks("down", activated, p.down_weight);
   b.end(b.add("y", b.rms_norm("mlp.down_norm", down, p.down_norm, eps, offset), sum));
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks/shared_tokens.h"
+#include "models/blocks/shared_work.h"
 #include "models/blocks/token_heads.h"
 #include "models/config_keys.h"
 #include "src/base/error.h"
@@ -61,19 +61,21 @@ void add_encoder_layer(ModelBuilder& builder,
   const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(layer.norm));
   const ParamId norm_bias = b.bias("norm.bias", W, norm_bias_name(layer.norm));
 
-  const BlockBuilder::Heads heads = {.n_heads = H, .n_kv_heads = H, .head_width = W / H};
-  const ValueId x = b.input();                                             // (T, W)
-  const ValueId qkv = b.linear("attention.qkv", x, qkv_weight, qkv_bias);  // (T, 3W)
+  const BlockBuilder::Heads heads =
+      b.heads_of_rank({.n_heads = H, .n_kv_heads = H, .head_width = W / H});
+  const ValueId x = b.input();  // (T, W)
+  const ValueId qkv =
+      b.linear_to_ranks("attention.qkv", x, qkv_weight, qkv_bias, {W, W, W});  // (T, 3W)
   const ValueId context = b.attention("attention.context", qkv, heads, layer.is_causal,
                                       model.attention_dropout, attention_probs);
-  const ValueId dense = b.linear("attention.dense", context, dense_weight);
+  const ValueId dense = b.linear_from_ranks("attention.dense", context, dense_weight);
   const auto [attention_sum, attended] = b.residual_norm(
       "attention.sum", "attention.norm", dense, dense_bias, x, attention_norm_weight,
       attention_norm_bias, model.norm_eps, model.hidden_dropout, attention_output);
   const auto [up, activated] =
-      b.activation("activated", layer.activation, b.linear("up", attended, up_weight), up_bias);
+      b.activated_to_ranks("activated", "up", layer.activation, attended, up_weight, up_bias);
   b.recompute(up);  // (T, F)
-  const ValueId down = b.linear("down", activated, down_weight);
+  const ValueId down = b.linear_from_ranks("down", activated, down_weight);
   const auto [sum, y] =
       b.residual_norm("sum", "norm", down, down_bias, attended, norm_weight, norm_bias,
                       model.norm_eps, model.hidden_dropout, layer_output);
@@ -190,7 +192,7 @@ ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options)
     FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
     model.n_labels = options.n_labels;
   }
-  share_tokens(model, options.sp_size);
+  share_work(model, options.sharing);
   return model;
 }
 

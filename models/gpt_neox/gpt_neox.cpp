@@ -48,17 +48,18 @@ void add_layer(ModelBuilder& builder,
   const ValueId x = b.input();  // (T, W)
   const ValueId normed =
       b.norm("attention.norm", x, attention_norm_weight, attention_norm_bias, eps);
-  const ValueId qkv =
-      b.rotary("attention.qkv", b.linear("attention.qkv", normed, qkv_weight, qkv_bias), heads,
-               rope_table(*config.rope));  // (T, 3W)
-  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/true,
-                                      model.attention_dropout, decoder_attention_probs);
-  const ValueId output = b.linear("output", context, output_weight);
+  const ValueId qkv = b.rotary(
+      "attention.qkv", b.linear_to_ranks("attention.qkv", normed, qkv_weight, qkv_bias, {W, W, W}),
+      b.heads_of_rank(heads), rope_table(*config.rope));  // (T, 3W)
+  const ValueId context =
+      b.attention("attention.context", qkv, b.heads_of_rank(heads), /*causal=*/true,
+                  model.attention_dropout, decoder_attention_probs);
+  const ValueId output = b.linear_from_ranks("output", context, output_weight);
   const auto mlp = [&](ValueId mlp_normed) {
-    const auto [up, activated] = b.activation("mlp.activated", config.activation,
-                                              b.linear("mlp.up", mlp_normed, up_weight), up_bias);
+    const auto [up, activated] = b.activated_to_ranks("mlp.activated", "mlp.up", config.activation,
+                                                      mlp_normed, up_weight, up_bias);
     b.recompute(up);  // (T, F)
-    return b.linear("down", activated, down_weight);
+    return b.linear_from_ranks("down", activated, down_weight);
   };
   if (!is_parallel) {
     const auto [sum, mlp_normed] =

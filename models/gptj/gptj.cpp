@@ -33,15 +33,17 @@ void add_layer(ModelBuilder& builder,
   const float p = model.hidden_dropout;
   const ValueId x = b.input();  // (T, W)
   const ValueId normed = b.norm("norm", x, norm_weight, norm_bias, model.norm_eps);
-  const ValueId qkv = b.rotary("attention.qkv", b.linear("attention.qkv", normed, qkv_weight),
-                               heads, rope_table(*config.rope), /*interleaved=*/true);
-  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/true,
-                                      model.attention_dropout, decoder_attention_probs);
-  const ValueId output = b.linear("output", context, output_weight);
-  const auto [up, activated] = b.activation("mlp.activated", config.activation,
-                                            b.linear("mlp.up", normed, up_weight), up_bias);
+  const ValueId qkv = b.rotary(
+      "attention.qkv", b.linear_to_ranks("attention.qkv", normed, qkv_weight, kNone, {W, W, W}),
+      b.heads_of_rank(heads), rope_table(*config.rope), /*interleaved=*/true);
+  const ValueId context =
+      b.attention("attention.context", qkv, b.heads_of_rank(heads), /*causal=*/true,
+                  model.attention_dropout, decoder_attention_probs);
+  const ValueId output = b.linear_from_ranks("output", context, output_weight);
+  const auto [up, activated] = b.activated_to_ranks("mlp.activated", "mlp.up", config.activation,
+                                                    normed, up_weight, up_bias);
   b.recompute(up);  // (T, F)
-  const ValueId down = b.linear("down", activated, down_weight);
+  const ValueId down = b.linear_from_ranks("down", activated, down_weight);
   const ValueId sum = b.dropout_residual("sum", output, kNone, x, p, decoder_attention_output);
   b.end(b.dropout_residual("y", down, down_bias, sum, p, decoder_layer_output));
 }

@@ -4,6 +4,7 @@
 
 #include "models/ops/activation/activation_op.h"
 #include "models/ops/add/add_op.h"
+#include "models/ops/all_reduce/all_reduce_op.h"
 #include "models/ops/all_to_all/all_to_all_op.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/cross_attention/cross_attention_op.h"
@@ -32,6 +33,8 @@ namespace ops {
 void run_activation(const OpCall& c);
 void run_add(const OpCall& c);
 void run_add_routed(const OpCall& c);
+void run_all_reduce(const OpCall& c);
+void run_all_reduce_grad(const OpCall& c);
 void run_all_to_all(const OpCall& c);
 void run_attention(const OpCall& c);
 void run_cross_attention(const OpCall& c);
@@ -66,6 +69,8 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kActivation, ops::run_activation},
     {&ops::kAdd, ops::run_add},
     {&ops::kAddRouted, ops::run_add_routed},
+    {&ops::kAllReduce, ops::run_all_reduce},
+    {&ops::kAllReduceGrad, ops::run_all_reduce_grad},
     {&ops::kAllToAll, ops::run_all_to_all},
     {&ops::kAttention, ops::run_attention},
     {&ops::kCrossAttention, ops::run_cross_attention},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "simd/kernels.h"
+#include "src/base/sharing.h"
 
 namespace ferry {
 
@@ -25,10 +26,9 @@ struct Ranks {
   /** Stages of each replica, a divisor of the world. Ranks are numbered stage by stage, and within
    * a stage by replica. */
   int n_stages = 1;
-  /** Replicas that follow each other and have the parts of one micro-batch, cut by its tokens
-   * (sequence parallelism): a divisor of their number. What is called a micro-batch of a rank is
-   * such a part. */
-  int sp_size = 1;
+  /** Replicas that follow each other share each micro-batch: a divisor of their number. What is
+   * called a micro-batch of a rank is the rank's part of one. */
+  Sharing sharing = {};
   bool operator==(const Ranks&) const = default;
 
   int n_replicas() const { return world / n_stages; }

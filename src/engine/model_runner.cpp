@@ -35,10 +35,13 @@ StreamTokens tokens_of(const BatchShape& shape) {
 }
 
 /** Exchanges on the compute stream. */
-class LinkedTokenRanks final : public TokenRanks {
+class LinkedSharingRanks final : public SharingRanks {
  public:
-  LinkedTokenRanks(const Ranks& ranks, RankLink& link, void* stream)
-      : rank_(ranks.rank % ranks.sp_size), world_(ranks.sp_size), link_(link), stream_(stream) {}
+  LinkedSharingRanks(const Ranks& ranks, RankLink& link, void* stream)
+      : rank_(ranks.rank % ranks.sharing.n_ranks()),
+        world_(ranks.sharing.n_ranks()),
+        link_(link),
+        stream_(stream) {}
   int rank() const override { return rank_; }
   int world() const override { return world_; }
   void exchange(std::span<const std::span<const std::byte>> sends,
@@ -95,12 +98,13 @@ ModelRunner::ModelRunner(const ModelTable& model,
   if (!options.class_weights.empty())
     class_weights_ = at::tensor(options.class_weights, at::kFloat).to(options.device);
   cut_cache();
-  FERRY_CHECK((shape.ranks.sp_size > 1) == (options.token_link != nullptr) &&
-                  shape.ranks.sp_size == model.sp_size,
-              "{} ranks share the tokens of a model for {}", shape.ranks.sp_size, model.sp_size);
-  if (options.token_link)
-    token_ranks_ = std::make_unique<LinkedTokenRanks>(shape.ranks, *options.token_link,
-                                                      device.compute_stream());
+  const Sharing& sharing = shape.ranks.sharing;
+  FERRY_CHECK(
+      (sharing.n_ranks() > 1) == (options.sharing_link != nullptr) && sharing == model.sharing,
+      "{} ranks share the work of a model for {}", sharing.n_ranks(), model.sharing.n_ranks());
+  if (options.sharing_link)
+    sharing_ranks_ = std::make_unique<LinkedSharingRanks>(shape.ranks, *options.sharing_link,
+                                                          device.compute_stream());
 }
 
 ModelRunner::~ModelRunner() = default;
@@ -234,14 +238,15 @@ void ModelRunner::begin_step(int64_t step,
 }
 
 RandomKey ModelRunner::key(const Action& action) const {
-  const int sp_size = shape_.ranks.sp_size, part = micro_of_step(shape_.ranks, action.micro);
-  RandomKey key{
-      .training = training_,
-      .seed = options_.seed,
-      .step = step_,
-      .micro_batch = part / sp_size,
-      .first_token = part % sp_size * batches_[static_cast<size_t>(action.micro)].shape.tokens,
-      .block = model_.blocks[action.block].random_block};
+  const Sharing& sharing = shape_.ranks.sharing;
+  const int part = micro_of_step(shape_.ranks, action.micro);
+  RandomKey key{.training = training_,
+                .seed = options_.seed,
+                .step = step_,
+                .micro_batch = part / sharing.n_ranks(),
+                .first_token = part % sharing.sp_size *
+                               batches_[static_cast<size_t>(action.micro)].shape.tokens,
+                .block = model_.blocks[action.block].random_block};
   if (key_fault_) key_fault_(key, action);
   return key;
 }
@@ -251,7 +256,7 @@ BatchTensors& ModelRunner::batch(const Action& action, const PassMemory&) {
   b.loss_weight = loss_weight_;
   b.end_loss_weight = end_loss_weight_;
   b.grad_scale = grad_scale_;
-  b.token_ranks = token_ranks_.get();
+  b.sharing_ranks = sharing_ranks_.get();
   b.token_share = static_cast<double>(n_real_tokens_[static_cast<size_t>(action.micro)]) /
                   std::max(n_step_tokens_, 1.0);
   b.class_weights = training_ ? class_weights_ : at::Tensor();

@@ -30,9 +30,9 @@ struct RunnerOptions {
   std::vector<float> class_weights;  ///< of a training with cross_entropy: (n_labels), or none
   BatchShape largest;                ///< the largest shape of the run
   at::Device device = at::kCPU;
-  bool graphs = true;              ///< on CUDA: blocks run as CUDA graphs where they can
-  GenerationShape generation;      ///< batches that generate have room for this
-  RankLink* token_link = nullptr;  ///< to the ranks that share tokens, where some do
+  bool graphs = true;                ///< on CUDA: blocks run as CUDA graphs where they can
+  GenerationShape generation;        ///< batches that generate have room for this
+  RankLink* sharing_link = nullptr;  ///< to the ranks that share tokens, where some do
 };
 
 class ModelRunner final : public ComputeWork {
@@ -108,7 +108,7 @@ class ModelRunner final : public ComputeWork {
   std::vector<int32_t> cache_places_, cache_lengths_;
   std::unique_ptr<Views> views_;
   std::vector<at::Tensor> ports_;  ///< of the pass that runs
-  std::unique_ptr<TokenRanks> token_ranks_;
+  std::unique_ptr<SharingRanks> sharing_ranks_;
 };
 
 }  // namespace ferry

@@ -7,8 +7,8 @@
 
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/ranks/micro_batch_parts.h"
 #include "src/engine/ranks/rank_commands.h"
-#include "src/engine/ranks/token_parts.h"
 
 namespace ferry {
 namespace {
@@ -55,7 +55,7 @@ Session::Session(const ModelTable& model,
                             : at::Device(at::kCPU),
               .graphs = options.graphs,
               .generation = options.generation,
-              .token_link = options.token_link})),
+              .sharing_link = options.sharing_link})),
       drive_(shape, *memory_, options.drive),
       executor_(std::make_unique<Executor>(
           shape, *device_, *pool_, *memory_, options.overlap, drive_.store(), options.link)),
@@ -114,6 +114,7 @@ StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
       items.ends += all[r][first + 1];
       items.tokens += all[r][first + 2];
     }
+  items.tokens /= shape_.ranks.sharing.tp_size;  // each of its ranks has all
   return items;
 }
 
@@ -138,7 +139,7 @@ std::vector<HostBatch> Session::own_batches(std::span<const HostBatch> micro_bat
 
 StepRun Session::begin(std::span<const HostBatch> micro_batches, std::function<bool()> drops) {
   if (leader_) {
-    const TokenParts parts(micro_batches, shape_.ranks.sp_size, /*evaluates=*/false);
+    const MicroBatchParts parts(micro_batches, shape_.ranks.sharing, /*evaluates=*/false);
     leader_->step(parts.batches());
     load(own_batches(parts.batches()), /*commits=*/true);
   } else {
@@ -178,7 +179,7 @@ StepReport Session::report_of(const StepOutcome& outcome) const {
 
 void Session::rehearse(std::span<const HostBatch> micro_batches, bool settles) {
   if (leader_) {
-    const TokenParts parts(micro_batches, shape_.ranks.sp_size, /*evaluates=*/false);
+    const MicroBatchParts parts(micro_batches, shape_.ranks.sharing, /*evaluates=*/false);
     leader_->rehearse(parts.batches(), settles);
     load(own_batches(parts.batches()), /*commits=*/false);
   } else {
@@ -207,7 +208,8 @@ std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches
                                               bool wants_logits) {
   FERRY_CHECK(!batches.empty() && std::ssize(batches) <= n_evaluated_at_once(),
               "{} batches to evaluate, {} at once", batches.size(), n_evaluated_at_once());
-  const TokenParts parts(batches, leader_ ? shape_.ranks.sp_size : 1, /*evaluates=*/true);
+  const MicroBatchParts parts(batches, leader_ ? shape_.ranks.sharing : Sharing(),
+                              /*evaluates=*/true);
   if (leader_) leader_->evaluate(parts.batches(), wants_logits);
   std::vector<Evaluated> of_parts(parts.batches().size());
   of_parts.front().loss =
@@ -215,9 +217,11 @@ std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches
   if (leader_) leader_->take_evaluated(of_parts);
   if (of_parts.size() == batches.size()) return of_parts;
   std::vector<Evaluated> evaluated(batches.size());
+  const auto n_parts = static_cast<size_t>(shape_.ranks.sharing.n_ranks());
   for (size_t p = 0; p < of_parts.size(); ++p) {
-    Evaluated& whole = evaluated[p / static_cast<size_t>(shape_.ranks.sp_size)];
+    Evaluated& whole = evaluated[p / n_parts];
     whole.loss += of_parts[p].loss;
+    if (shape_.ranks.sharing.tp_size > 1 && p % n_parts > 0) continue;  // the same logits
     whole.logits.insert(whole.logits.end(), of_parts[p].logits.begin(), of_parts[p].logits.end());
   }
   return evaluated;

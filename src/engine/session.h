@@ -75,8 +75,9 @@ struct SessionOptions {
   DriveOptions drive;  ///< of states on a drive
   /** Leads to the other ranks, where the shape has some; outlives the session. */
   RankLink* link = nullptr;
-  /** Leads to the ranks that share tokens with this one, where some do; outlives the session. */
-  RankLink* token_link = nullptr;
+  /** Leads to the ranks that share micro-batches with this one, where some do; outlives the
+   * session. */
+  RankLink* sharing_link = nullptr;
   /** Of the rank that leads, where one does; outlives the session. */
   RankLeader* leader = nullptr;
   std::shared_ptr<void> kept;  ///< lives as long as the session
@@ -119,9 +120,9 @@ class Session {
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
   /** Batches that the replicas evaluate at once, where a rank leads. */
   int n_evaluated_at_once() const {
-    return leader_ ? shape_.ranks.n_replicas() / shape_.ranks.sp_size : 1;
+    return leader_ ? shape_.ranks.n_replicas() / shape_.ranks.sharing.n_ranks() : 1;
   }
-  /** At most as many batches, one for each replica or for those that share its tokens. */
+  /** At most as many batches, one for each replica or for those that share it. */
   std::vector<Evaluated> evaluate_each(std::span<const HostBatch> batches, bool wants_logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.

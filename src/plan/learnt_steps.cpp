@@ -34,7 +34,7 @@ std::string work_key_of(const BlockTable& block, const BatchShape& batch) {
 std::string run_of(const ModelTable& model, const PlanRequest& request) {
   const int64_t most = kTokens_max / std::max<int64_t>(1, request.max_length);
   const BatchShape whole =
-      shapes_of(request, std::clamp<int64_t>(most, 1, request.train_batch_size), model.sp_size)
+      shapes_of(request, std::clamp<int64_t>(most, 1, request.train_batch_size), model.sharing)
           .typical;
   std::string blocks;
   for (const BlockTable& block : model.blocks)

@@ -56,7 +56,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.ranks = {.world = request.world,
                  .shares = request.shares,
                  .n_stages = request.n_stages.value_or(1),
-                 .sp_size = model.sp_size};
+                 .sharing = model.sharing};
   shape.reduction = request.reduction.value_or(Reduction::ordered);
   shape.n_chunks = request.n_chunks;
   shape.n_ranks_per_host = request.n_per_host;

@@ -106,7 +106,7 @@ struct Plan {
   BatchShape largest;  ///< largest micro-batch
   BatchShape typical;  ///< the shape of `predicted`: the largest if texts are unknown
   int64_t micro_batch_size = 0;
-  /** Micro-batches of a full step; where ranks share their tokens, parts of these. */
+  /** Micro-batches of a full step; where ranks share them, parts of these. */
   int64_t n_micro = 1;
   int n_resident = 0;         ///< blocks on the GPU where others are on the host
   int n_weights_on_nvme = 0;  ///< blocks whose weights are read from a drive for each pass

@@ -235,27 +235,37 @@ std::optional<int> n_stages_of(const config::Config& config, const RunRanks& ran
   return static_cast<int>(*asked);
 }
 
-int sp_size_of(const config::Config& config, const RunRanks& ranks) {
-  const auto asked = static_cast<int>(config.integer("sp_size"));
-  if (asked == 1) return 1;
-  const auto refuse = [&](const std::string& why, const std::string& hint) {
-    throw Error(Fault::usage, "config.sp_size", why, hint);
-  };
+Sharing sharing_of(const config::Config& config, const RunRanks& ranks) {
+  Sharing sharing;
   const int n_replicas = ranks.world / n_stages_of(config, ranks).value_or(1);
-  if (n_replicas % asked != 0) {
-    if (is_kept(config, "sp_size")) return 1;  // a run goes on with other GPUs
-    refuse(fmt::format("sp_size is {}, and the run has {} GPU{} for each block", asked, n_replicas,
-                       n_replicas == 1 ? "" : "s"),
-           "sp_size is a divisor of gpus / pipe_size, and gpu_split = blocks leaves one GPU for "
-           "each block");
+  for (const auto& [key, size] :
+       {std::pair("sp_size", &Sharing::sp_size), std::pair("tp_size", &Sharing::tp_size)}) {
+    const auto asked = static_cast<int>(config.integer(key));
+    if (asked == 1) continue;
+    const auto refuse = [&, key = key](const std::string& why, const std::string& hint) {
+      throw Error(Fault::usage, fmt::format("config.{}", key), why, hint);
+    };
+    if (n_replicas % asked != 0) {
+      if (is_kept(config, key)) continue;  // a run goes on with other GPUs
+      refuse(fmt::format("{} is {}, and the run has {} GPU{} for each block", key, asked,
+                         n_replicas, n_replicas == 1 ? "" : "s"),
+             fmt::format("{} is a divisor of gpus / pipe_size, and gpu_split = blocks leaves one "
+                         "GPU for each block",
+                         key));
+    }
+    if (!ranks.shares.empty())
+      refuse("gpu_shares are for GPUs that have micro-batches of their own",
+             fmt::format("leave gpu_shares or {} out", key));
+    sharing.*size = asked;
   }
-  if (!ranks.shares.empty())
-    refuse("gpu_shares are for GPUs that have micro-batches of their own",
-           "leave gpu_shares or sp_size out");
-  if (!config.text("sample_prompts").empty())
-    refuse("samples are generated on GPUs that have whole texts",
-           "leave sample_prompts out, and use `ferry generate` on a checkpoint");
-  return asked;
+  if (sharing.sp_size > 1 && sharing.tp_size > 1)
+    throw Error(Fault::usage, "config.sp_size", "GPUs share the tokens or the layers, not both",
+                "leave sp_size or tp_size out");
+  if (sharing.sp_size > 1 && !config.text("sample_prompts").empty())
+    throw Error(Fault::usage, "config.sp_size",
+                "samples are generated on GPUs that have whole texts",
+                "leave sample_prompts out, and use `ferry generate` on a checkpoint");
+  return sharing;
 }
 
 int n_chunks_of(const config::Config& config, std::optional<int> n_stages) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/sharing.h"
 #include "src/comm/rank_environment.h"
 #include "src/config/config.h"
 
@@ -44,9 +45,9 @@ RunRanks ranks_to_start(const config::Config& config);
 /** The stages of each replica that the options gpu_split and pipe_size ask for; nothing: the
  * planner chooses. Throws Error(usage) where they contradict each other or the number of ranks. */
 std::optional<int> n_stages_of(const config::Config& config, const RunRanks& ranks);
-/** The ranks that share the tokens of each micro-batch, as option sp_size says. Throws Error(usage)
- * where it contradicts other options or the number of ranks. */
-int sp_size_of(const config::Config& config, const RunRanks& ranks);
+/** The ranks that share each micro-batch, as the options sp_size and tp_size say. Throws
+ * Error(usage) where they contradict other options or the number of ranks. */
+Sharing sharing_of(const config::Config& config, const RunRanks& ranks);
 /** Option pipe_chunks. Throws Error(usage) where there are no stages. */
 int n_chunks_of(const config::Config& config, std::optional<int> n_stages);
 

@@ -277,10 +277,10 @@ ModelTable make_model_table(const config::Config& config,
                             HeadKind head,
                             int64_t n_labels,
                             const PlanMachine& machine,
-                            int sp_size) {
+                            const Sharing& sharing) {
   TableOptions options = {
       .head = head, .n_labels = n_labels, .compute = choose_dtype(config, machine)};
-  options.sp_size = sp_size;
+  options.sharing = sharing;
   const auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;
@@ -392,8 +392,8 @@ PlanRequest make_plan_request(const config::Config& config,
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
-  const int64_t kernels_bytes =
-      loaded_kernels_bytes(model, machine, n_graphs) + nccl_bytes(request.world, model.sp_size);
+  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine, n_graphs) +
+                                nccl_bytes(request.world, model.sharing.n_ranks());
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
   request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
@@ -453,7 +453,7 @@ PlanRequest make_plan_request(const config::Config& config,
     request.zero_level = level == "3" ? kZeroLevel_most : kZeroLevel_least;
   if (trains) {
     request.n_stages = n_stages_of(config, ranks_of(config));
-    if (model.sp_size > 1 && !request.n_stages) request.n_stages = 1;
+    if (model.sharing.n_ranks() > 1 && !request.n_stages) request.n_stages = 1;
     request.n_chunks = n_chunks_of(config, request.n_stages);
   }
   if (request.n_chunks > 1 && request.order == AccumulationOrder::vertical)

@@ -57,10 +57,10 @@ int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& mac
 ProcessMemory process_memory_of(const PlanMachine& machine, int64_t n_graphs);
 int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine, int64_t n_graphs);
 /** The memory that NCCL takes of each GPU where so many share a step; assumed for the second
- * communicator of those that share tokens. */
-constexpr int64_t nccl_bytes(int world, int sp_size = 1) {
+ * communicator of those that share micro-batches. */
+constexpr int64_t nccl_bytes(int world, int n_sharing = 1) {
   // 0.93 to 1.0 GiB were counted on two H100, 0.9 to 1.0 on two H200.
-  return world > 1 ? (sp_size > 1 ? 2 : 1) * kGiB : 0;
+  return world > 1 ? (n_sharing > 1 ? 2 : 1) * kGiB : 0;
 }
 
 /** fp32 on a CPU; on a GPU bf16 from sm_80, fp16 below. Throws Error(usage) for bf16 on a card
@@ -106,14 +106,14 @@ int64_t choose_max_length(const config::Config& config, int64_t max_positions, b
 void take_family_defaults(config::Config& config, const HfConfig& hf);
 
 /** Tensor table of the model in `hf` with a head. Throws as make_table() of models/family.h, and
- * Error(data) where a GPU's kernels cannot take the model. `sp_size`: of a training
- * (sp_size_of()). */
+ * Error(data) where a GPU's kernels cannot take the model. `sharing`: of a training
+ * (sharing_of()). */
 ModelTable make_model_table(const config::Config& config,
                             const HfConfig& hf,
                             HeadKind head,
                             int64_t n_labels,
                             const PlanMachine& machine,
-                            int sp_size = 1);
+                            const Sharing& sharing = {});
 
 /** The request that config makes of the planner. The dataset's tokens are in host memory, too. */
 PlanRequest make_plan_request(const config::Config& config,

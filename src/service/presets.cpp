@@ -94,7 +94,7 @@ PresetRequest preset_request(const PresetFacts& facts, const std::optional<Machi
   take_family_defaults(settings, hf);
   PlanMachine machine = machine_for(facts, own);
   ModelTable model = make_model_table(settings, hf, task_kind(facts.task).head, kAssumedLabels,
-                                      machine, sp_size_of(settings, ranks_of(settings)));
+                                      machine, sharing_of(settings, ranks_of(settings)));
   apply_param_options(settings, model);
   PlanRequest request = make_plan_request(settings, model, machine, /*trains=*/true);
   return {std::move(settings), std::move(machine), std::move(model), std::move(request)};

@@ -28,7 +28,7 @@ std::span<std::byte> bytes_of(at::Tensor& x) {
 /** Between the tensor of own tokens and all heads, and the tensor of all tokens and own heads. */
 void exchange(const OpCall& c, at::Tensor& of_tokens, at::Tensor& of_heads, bool to_heads) {
   const auto& with = c.op.with<AllToAllAttributes>();
-  TokenRanks* const ranks = c.batch.token_ranks;
+  SharingRanks* const ranks = c.batch.sharing_ranks;
   FERRY_CHECK(ranks && ranks->world() == with.n_ranks, "a block of {} ranks runs alone",
               with.n_ranks);
   const int64_t n_tokens = of_tokens.size(0);

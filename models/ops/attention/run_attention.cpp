@@ -8,7 +8,7 @@ namespace ferry::ops {
 
 void run_attention(const OpCall& c) {
   const auto& with = c.op.with<AttentionAttributes>();
-  const TokenRanks* const ranks = c.batch.token_ranks;
+  const SharingRanks* const ranks = c.batch.sharing_ranks;
   const int n_ranks = ranks ? ranks->world() : 1, rank = ranks ? ranks->rank() : 0;
   const Attention attention = {.backend = c.target.attention,
                                .n_heads = with.heads.n_heads,

@@ -36,6 +36,10 @@ const OpDef kLinear = {
     .attributes =
         [](const Op& op) {
           const auto& with = op.with<LinearAttributes>();
+          if (with.rows.n > 0)
+            return fmt::format("{} rows a rank from {}", with.rows.n, with.rows.first);
+          if (with.columns.n > 0)
+            return fmt::format("{} columns a rank, factor {}", with.columns.n, with.factor);
           return with.factor != 1 ? fmt::format("factor {}", with.factor)
                                   : std::string(with.sums_bias ? "attention sums the bias" : "");
         },

@@ -4,10 +4,23 @@
 
 namespace ferry::ops {
 
+/** What each of the ranks that share a layer has of a dimension of the weight: rank r has n from
+ * first + r * n on. */
+struct WeightPart {
+  int64_t first = 0;
+  int64_t n = 0;  ///< 0: all
+};
+
 struct LinearAttributes {
   /** The attention behind it sums the gradient of its bias. */
   bool sums_bias = false;
   float factor = 1;
+  /** Of the rows, then each rank has these columns of y and elements of the bias; of the columns,
+   * then y is a part of a sum over the ranks, and the first rank adds the bias. */
+  WeightPart rows = {}, columns = {};
+  /** Columns of y whose bias has no gradient: keys of attention, where `attention` does not sum it.
+   */
+  WeightPart keys = {};
 };
 
 /** `residual` may be absent. */

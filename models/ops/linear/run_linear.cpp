@@ -15,6 +15,27 @@ at::Tensor columns_from(const at::Tensor& x, int64_t first, int64_t n) {
   return !x.defined() || x.size(last) == n ? x : x.narrow(last, first, n);
 }
 
+int rank_of(const OpCall& c) {
+  return c.batch.sharing_ranks ? c.batch.sharing_ranks->rank() : 0;
+}
+
+/** What this rank has of a weight or its gradient. */
+at::Tensor own_part(const OpCall& c, const at::Tensor& w) {
+  const auto& with = c.op.with<LinearAttributes>();
+  if (!w.defined()) return w;
+  const auto part = [&](int dimension, const WeightPart& its) {
+    return w.narrow(dimension, its.first + rank_of(c) * its.n, its.n);
+  };
+  if (with.rows.n > 0) return part(0, with.rows);
+  return with.columns.n > 0 ? part(1, with.columns) : w;
+}
+/** The same of a bias or its gradient. */
+at::Tensor own_bias(const OpCall& c, const at::Tensor& bias) {
+  const auto& with = c.op.with<LinearAttributes>();
+  if (with.columns.n > 0 && rank_of(c) > 0) return {};
+  return with.rows.n > 0 ? own_part(c, bias) : bias;
+}
+
 /** work(w, first, n) for all rows, or columns, of the weight at once; where it is stored another
  * way, for a tile of them after the other. */
 template <class Work>
@@ -23,7 +44,7 @@ void for_tiles(const OpCall& c, int64_t rows, int64_t columns, bool by_rows, con
   const StoredMatrix matrix = stored_matrix(
       c.target.storage_of(params_of<LinearParams>(c.op).weight), rows, columns, c.target.compute);
   const int64_t n_all = by_rows ? rows : columns;
-  if (matrix.storage == Storage::compute) return work(stored, 0, n_all);
+  if (matrix.storage == Storage::compute) return work(own_part(c, stored), 0, n_all);
   const int64_t n_tile = by_rows ? tile_rows(matrix) : tile_columns(matrix);
   for (int64_t first = 0; first < n_all; first += n_tile) {
     const ScratchScope scope(c.scratch);
@@ -37,7 +58,7 @@ void for_tiles(const OpCall& c, int64_t rows, int64_t columns, bool by_rows, con
 
 /** y = factor * (x w^T + bias) + residual. */
 void run_forward(const OpCall& c, const LinearValues<TensorRef>& o, float factor) {
-  const at::Tensor& bias = c.params<LinearParams>().bias;
+  const at::Tensor bias = own_bias(c, c.params<LinearParams>().bias);
   const auto part = [&](const at::Tensor& w, int64_t first, int64_t n) {
     at::Tensor y = columns_from(o.y, first, n);
     if (!o.residual->defined())
@@ -67,13 +88,17 @@ void run_linear(const OpCall& c) {
   if (c.part == Part::backward) return run_backward(c, c.operands<LinearGrads>(), with.factor);
   const auto o = c.operands<LinearWeightGrads>();
   const auto grads = c.grads<LinearParams>();
-  linear_backward_weight(o.dy, o.x, grads.weight, with.factor);
+  at::Tensor d_weight = own_part(c, grads.weight);
+  linear_backward_weight(o.dy, o.x, d_weight, with.factor);
   if (!c.params<LinearParams>().bias->defined() || with.sums_bias) return;
+  at::Tensor d_bias = own_bias(c, grads.bias);
+  if (!d_bias.defined()) return;
   if (o.dy->is_contiguous())
-    column_sum(o.dy, grads.bias, c.scratch);
+    column_sum(o.dy, d_bias, c.scratch);
   else  // a part of a gradient
-    at::sum_out(grads.bias, o.dy, 0);
-  if (with.factor != 1) grads.bias->mul_(with.factor);
+    at::sum_out(d_bias, o.dy, 0);
+  if (with.factor != 1) d_bias.mul_(with.factor);
+  if (with.keys.n > 0) d_bias.narrow(0, with.keys.first, with.keys.n).zero_();
 }
 
 }  // namespace ferry::ops

@@ -37,7 +37,8 @@ constexpr std::string_view kRates =
     "param_groups gives parameters a learning rate of their own: "
     "'*embed*:lr=1e-5'";
 constexpr std::string_view kSeveralGpus =
-    "--gpus says how many GPUs share a step, and gpu_split, pipe_size, sp_size and zero_level how";
+    "--gpus says how many GPUs share a step, and gpu_split, pipe_size, sp_size, tp_size and "
+    "zero_level how";
 constexpr std::string_view kOwnKernels = "Ferry chooses its kernels itself";
 constexpr std::string_view kNoHub = "nothing is sent to a hub";
 constexpr std::string_view kNoPadding =
@@ -333,7 +334,7 @@ const std::vector<ForeignFlag>& foreign_flags() {
       refused("export_* ms_*", "`ferry export --model RUN --output DIR` writes a trained model"),
       refused("n_shot lang task_dir save_dir",
               "`ferry eval` measures a model on a file of data; there are no benchmarks"),
-      refused("fsdp_* ddp tensor_parallel_size tensor_model_parallel_size "
+      refused("fsdp_* ddp "
               "sequence_parallel "
               "expert_model_parallel_size data_parallel_size dp_replicate_size dp_shard_size n_gpu "
               "n_node ray_* use_ray megatron_* use_megatron_bridge use_mca hyper_parallel_* "

@@ -200,6 +200,20 @@ std::vector<Option> machine_options() {
                "exchange tokens for heads, whose number is a multiple of it. A divisor of gpus. "
                "For language models and tags of tokens. The result is that of one GPU but for the "
                "rounding of sums, and on GPUs for the dropout of attention."},
+      {.key = "tp_size",
+       .label = "GPUs that share layers",
+       .type = Type::integer,
+       .group = kMemoryGroup,
+       .value = "1",
+       .unit = "GPUs",
+       .range = {1, 64},
+       .aliases = {{"tensor_parallel_size"}, {"tensor_model_parallel_size"}},
+       .verbs = kTraining,
+       .help = "So many GPUs work on each micro-batch together: each has some of a layer's heads "
+               "and columns, and they add up what they found twice a layer (tensor parallelism). "
+               "A divisor of gpus and of the number of heads. It wants GPUs that reach each other "
+               "fast; gpu_split moves less. The result is that of one GPU but for the rounding of "
+               "sums, and on GPUs for the dropout of attention."},
       {.key = "zero_level",
        .label = "Sharding level (ZeRO)",
        .type = Type::choice,

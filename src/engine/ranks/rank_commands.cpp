@@ -37,14 +37,14 @@ class CommLink final : public RankLink {
 
 }  // namespace
 
-RankGroups make_rank_groups(Comm& all, int sp_size) {
+RankGroups make_rank_groups(Comm& all, int n_sharing) {
   const auto group = [&] { return all.split(0); };
   RankGroups groups;
   groups.commands = group();
   groups.exchanges = group();
   groups.decisions = group();
   groups.states = group();
-  if (sp_size > 1) groups.tokens = all.split(all.rank() / sp_size);
+  if (n_sharing > 1) groups.sharing = all.split(all.rank() / n_sharing);
   return groups;
 }
 
@@ -96,7 +96,7 @@ void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles
 
 void RankLeader::evaluate(std::span<const HostBatch> batches, bool wants_logits) {
   tell({.verb = RankVerb::evaluate, .n = 1, .n_bytes = wants_logits});
-  const auto n_parts = static_cast<size_t>(shape_.ranks.sp_size);
+  const auto n_parts = static_cast<size_t>(shape_.ranks.sharing.n_ranks());
   for (int rank = 1; rank < world(); ++rank) {
     const size_t replica = replica_of(rank);
     const size_t of_last = batches.size() - n_parts + replica % n_parts;

@@ -26,12 +26,11 @@ struct RankGroups {
   std::unique_ptr<Comm> exchanges;  ///< of the queue `collective`, where the CPU computes
   std::unique_ptr<Comm> decisions;  ///< of the queue `decision`
   std::unique_ptr<Comm> states;     ///< of the queue `save`
-  /** The ranks that share micro-batches' tokens with this one, of the compute queue; null: it
-   * shares none. */
-  std::unique_ptr<Comm> tokens;
+  /** The ranks that share micro-batches with this one, of the compute queue; null: none do. */
+  std::unique_ptr<Comm> sharing;
 };
-/** All ranks call it. `sp_size`: ranks that share the tokens of a micro-batch. */
-RankGroups make_rank_groups(Comm& all, int sp_size = 1);
+/** All ranks call it. `n_sharing`: ranks that share a micro-batch. */
+RankGroups make_rank_groups(Comm& all, int n_sharing = 1);
 
 /** Carries bytes of host memory by these groups, which outlive the link. */
 std::unique_ptr<RankLink> make_comm_link(Comm& exchanges, Comm& decisions);
@@ -47,7 +46,7 @@ class RankLeader {
   ~RankLeader();
 
   /** Gives each rank its micro-batches of a step, or of a rehearsal of one. They are parts
-   * (TokenParts) where ranks share tokens, as in an evaluation. */
+   * (MicroBatchParts) where ranks share micro-batches, as in an evaluation. */
   void step(std::span<const HostBatch> micro_batches);
   void rehearse(std::span<const HostBatch> micro_batches, bool settles);
   /** Each replica evaluates a batch: the first of these is the leader's, and where there are fewer

@@ -207,7 +207,7 @@ double CostModel::work_seconds(const BlockWork& work, bool backward) const {
     if (const double rate = attention_rate(attentions, model_, work.attention_length, backward);
         rate > 0)
       seconds += work.attention_flops(backward) / rate;
-  const bool is_of_host = shape_.n_ranks_of_host() % shape_.ranks.sp_size == 0;
+  const bool is_of_host = shape_.n_ranks_of_host() % shape_.ranks.sharing.n_ranks() == 0;
   if (const double rate = is_of_host ? exchange_.bytes_per_s : exchange_.network_bytes_per_s;
       work.exchanged_bytes > 0 && rate > 0)
     seconds += static_cast<double>(work.exchanged_bytes) / rate;

@@ -53,7 +53,7 @@ std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
 
 }  // namespace
 
-Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, int sp_size) {
+Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, const Sharing& sharing) {
   // The token count is rounded up to one of a few sizes, the largest of which holds every
   // micro-batch there is; what is left over is cut into dummy sequences of max_length.
   const int64_t full = micro_batch_size * request.max_length;
@@ -65,12 +65,12 @@ Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, int sp_si
                                : TextTokens{full, mean, request.max_length};
   const auto shape = [&](int64_t n_tokens, int64_t length) -> BatchShape {
     const int64_t tokens =
-        round_up(std::clamp<int64_t>(n_tokens, 1, full), token_multiple(sp_size));
+        round_up(std::clamp<int64_t>(n_tokens, 1, full), token_multiple(sharing.sp_size));
     const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
     const BatchShape whole = {.tokens = tokens,
                               .n_seqs_max = std::max(texts.n_seqs, micro_batch_size) + n_dummies,
                               .max_length = std::clamp<int64_t>(length, 1, request.max_length)};
-    return sp_size > 1 ? part_of_tokens(whole, sp_size) : whole;
+    return sharing.sp_size > 1 ? part_of_tokens(whole, sharing.sp_size) : whole;
   };
   return {shape(texts.most, request.max_length), shape(texts.typical, texts.attended)};
 }
@@ -81,7 +81,9 @@ std::vector<Place> layer_input_places_of(const PlanRequest& request) {
   return {Place::device, Place::host};
 }
 
-std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inputs, int sp_size) {
+std::vector<Candidate> candidates_of(const PlanRequest& request,
+                                     Place layer_inputs,
+                                     const Sharing& sharing) {
   std::vector<int64_t> sizes;
   if (request.micro_batch_size) {
     sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
@@ -90,7 +92,7 @@ std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inp
     // work.
     const int64_t n_least =
         std::accumulate(request.shares.begin(), request.shares.end(), int64_t{0});
-    const int64_t n = std::max<int64_t>(n_least, request.world / sp_size);
+    const int64_t n = std::max<int64_t>(n_least, request.world / sharing.n_ranks());
     for (int64_t size = (request.train_batch_size + n - 1) / n; size > 1; size = (size + 1) / 2)
       sizes.push_back(size);
     sizes.push_back(1);

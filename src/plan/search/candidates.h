@@ -18,12 +18,12 @@ constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
 constexpr int64_t kGridRows_max = 65535;
 constexpr int64_t kGpuTokens_max = kGridRows_max * ops::kSumChunkRows;
 
-/** The largest micro-batch and the one whose time is told; of ranks that share their tokens, the
- * part of each. */
+/** The largest micro-batch and the one whose time is told; of ranks that share them, the part of
+ * each. */
 struct Shapes {
   BatchShape largest, typical;
 };
-Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, int sp_size = 1);
+Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, const Sharing& sharing = {});
 
 struct Candidate {
   Choice choice;
@@ -39,6 +39,6 @@ std::vector<Place> layer_input_places_of(const PlanRequest& request);
  * recomputing costs less than streaming. */
 std::vector<Candidate> candidates_of(const PlanRequest& request,
                                      Place layer_inputs,
-                                     int sp_size = 1);
+                                     const Sharing& sharing = {});
 
 }  // namespace ferry

@@ -89,7 +89,7 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                                    ? fmt::format("of {} of {} blocks on the GPU, of the others",
                                                  plan.n_resident, plan.shape.n_blocks())
                                    : "";
-  const int64_t n_whole = plan.n_micro / plan.shape.ranks.sp_size;
+  const int64_t n_whole = plan.n_micro / plan.shape.ranks.sharing.n_ranks();
   const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && n_whole > 1;
   std::string on_nvme;
   for (const auto& [what, n] :
@@ -280,7 +280,7 @@ class Searcher {
   }
   /** Tries all candidates with layer inputs in one place. */
   void try_candidates(Place layer_inputs, int n_weight_slots, bool uses_nvme) {
-    for (const Candidate& candidate : candidates_of(request_, layer_inputs, model_.sp_size)) {
+    for (const Candidate& candidate : candidates_of(request_, layer_inputs, model_.sharing)) {
       const Variant variant = {
           .candidate = candidate, .n_weight_slots = n_weight_slots, .uses_nvme = uses_nvme};
       if (uses_nvme && fits_in_memory(variant)) continue;
@@ -409,7 +409,7 @@ class Searcher {
   std::optional<Plan> bare_plan(int64_t size) {
     if (size > kTokens_max / request_.max_length) return {};
     Plan plan;
-    const Shapes shapes = shapes_of(request_, size, model_.sp_size);
+    const Shapes shapes = shapes_of(request_, size, model_.sharing);
     if (request_.has_gpu &&
         (shapes.largest.tokens > kGpuTokens_max || shapes.largest.n_seqs_max > kGridRows_max)) {
       found_.is_too_large = true;
@@ -418,7 +418,7 @@ class Searcher {
     plan.largest = shapes.largest;
     plan.typical = shapes.typical;
     plan.micro_batch_size = size;
-    plan.n_micro = (request_.train_batch_size + size - 1) / size * model_.sp_size;
+    plan.n_micro = (request_.train_batch_size + size - 1) / size * model_.sharing.n_ranks();
     if (plan.n_micro > n_micro_most(model_, request_)) {
       found_.too_many = std::move(plan);
       return {};

@@ -204,7 +204,7 @@ std::optional<PlannedNvme> planned_nvme(const PlanAnswer& answer) {
 
 /** The step on one GPU of a host that has nothing else to do. Nothing where it does not fit. */
 std::optional<double> one_rank_step_s(const PlanAnswer& answer) {
-  if (answer.model.sp_size > 1) return std::nullopt;  // one GPU has another model's table
+  if (answer.model.sharing.n_ranks() > 1) return std::nullopt;  // one GPU has another model's table
   PlanRequest alone = answer.request;
   const int64_t n_here = std::max(1, alone.n_per_host);
   const int64_t of_host_bytes = alone.host_budget_bytes + alone.host_reserved_bytes;
@@ -316,7 +316,7 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   const int64_t n_labels =
       data ? data->texts.task->n_labels() : n_labels_without_data(found.config);
   answer.model = make_model_table(settings, found.config, task_kind_of(settings).head, n_labels,
-                                  machine, sp_size_of(settings, ranks_of(settings)));
+                                  machine, sharing_of(settings, ranks_of(settings)));
   apply_param_options(settings, answer.model);
 
   const int64_t max_length =

@@ -158,7 +158,7 @@ int64_t planned_gpu_bytes(const Job& job) {
   if (!job.machine.plan.has_gpu) return 0;
   return job.machine.plan.gpu_context_bytes +
          loaded_kernels_bytes(job.model.table, job.machine.plan, n_graphs_of(job)) +
-         nccl_bytes(job.plan.shape.ranks.world, job.plan.shape.ranks.sp_size) +
+         nccl_bytes(job.plan.shape.ranks.world, job.plan.shape.ranks.sharing.n_ranks()) +
          job.plan.layout.n_bytes[Place::device];
 }
 

@@ -87,9 +87,9 @@ void keep_commit(config::Config& config) {
 /** The model's tensors, with the task's head. */
 void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
-  model.table =
-      make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
-                       job.machine.plan, trains ? sp_size_of(job.config, ranks_of(job.config)) : 1);
+  model.table = make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
+                                 job.machine.plan,
+                                 trains ? sharing_of(job.config, ranks_of(job.config)) : Sharing());
   if (trains) apply_param_options(job.config, model.table);
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
@@ -252,11 +252,12 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
                 shape.ranks.n_stages, blocks, shape.ranks.n_replicas())
       : shape.deals_blocks() ? fmt::format("they have its blocks {}{}", blocks,
                                            ranks.shares.empty() ? "" : ", " + shares)
-      : shape.ranks.sp_size > 1
+      : shape.ranks.sharing.n_ranks() > 1
           ? fmt::format(
-                "each {} of them share the tokens of a micro-batch, and each holds a part of the "
+                "each {} of them share the {} of a micro-batch, and each holds a part of the "
                 "states",
-                shape.ranks.sp_size)
+                shape.ranks.sharing.n_ranks(),
+                shape.ranks.sharing.tp_size > 1 ? "layers" : "tokens")
           : fmt::format("they take its micro-batches {}, and each holds a part of the states",
                         shares);
   job.notes.push_back(fmt::format(
@@ -318,7 +319,7 @@ void take_plan(Job& job, Plan plan) {
   job.data.token_sizes =
       choose_sizes(job.open_plan.value().counted.texts, split,
                    whole_batch(job.model.table, job.plan.largest).tokens,
-                   n_token_sizes(job.model.table, job.plan), job.model.table.sp_size);
+                   n_token_sizes(job.model.table, job.plan), job.model.table.sharing.sp_size);
 }
 
 void close_plan(Job& job) {
@@ -358,7 +359,7 @@ void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& optio
                            .shape = job.plan.shape};
   const auto links = job.team->open(setup, job.plan.shape);
   options.link = links->link();
-  options.token_link = links->token_link();
+  options.sharing_link = links->sharing_link();
   options.leader = links->leader.get();
   options.device_index = job.team->ranks().gpu_of(0);
   options.kept = links;

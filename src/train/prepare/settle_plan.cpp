@@ -27,11 +27,11 @@ double share_of_typical(const Job& job, std::span<const HostBatch> step) {
   for (const HostBatch& batch : step)
     n_tokens += batch.shape.tokens;
   Plan as_it_is = job.plan;
-  const int sp_size = job.model.table.sp_size;
-  as_it_is.n_micro = std::ssize(step) * sp_size;
+  const Sharing& sharing = job.model.table.sharing;
+  as_it_is.n_micro = std::ssize(step) * sharing.n_ranks();
   BatchShape typical = whole_batch(job.model.table, as_it_is.typical);
-  typical.tokens = round_up(n_tokens / std::ssize(step), sp_size);
-  as_it_is.typical = sp_size > 1 ? part_of_tokens(typical, sp_size) : typical;
+  typical.tokens = round_up(n_tokens / std::ssize(step), sharing.sp_size);
+  as_it_is.typical = sharing.sp_size > 1 ? part_of_tokens(typical, sharing.sp_size) : typical;
   if (as_it_is.typical == job.plan.typical && as_it_is.n_micro == job.plan.n_micro) return 1;
   return simulate_plan(job.model.table, request, job.plan).step_s /
          simulate_plan(job.model.table, request, as_it_is).step_s;

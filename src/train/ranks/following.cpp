@@ -47,7 +47,7 @@ void follow_session(const RankSetup& setup,
                     setup.config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
   const HfConfig model = HfConfig::parse(setup.model_config, setup.model_origin);
   ModelTable table = make_model_table(setup.config, model, setup.head, setup.n_labels, machine.plan,
-                                      setup.shape.ranks.sp_size);
+                                      setup.shape.ranks.sharing);
   if (setup.facts.trains) apply_param_options(setup.config, table);
   PlanRequest request = {.has_gpu = machine.plan.has_gpu, .trains = setup.facts.trains};
   request.optim = setup.facts.optim;
@@ -64,7 +64,7 @@ void follow_session(const RankSetup& setup,
   options.drive = store.options(setup.config, machine, layout, setup.run_id,
                                 {.number = its.local_rank, .n_processes = its.local_world});
   options.link = links.link();
-  options.token_link = links.token_link();
+  options.sharing_link = links.sharing_link();
   Session session(table, shape, layout, setup.largest, options);
   follow(session, links.groups);
 }

@@ -11,12 +11,12 @@ namespace ferry {
 struct RankLinks {
   RankGroups groups;
   std::unique_ptr<RankLink> on_host, between_gpus;
-  /** The same to the ranks that share tokens; null: none do. */
-  std::unique_ptr<RankLink> tokens_on_host, tokens_between_gpus;
+  /** The same to the ranks that share micro-batches; null: none do. */
+  std::unique_ptr<RankLink> sharing_on_host, sharing_between_gpus;
 
   RankLink* link() const { return between_gpus ? between_gpus.get() : on_host.get(); }
-  RankLink* token_link() const {
-    return tokens_between_gpus ? tokens_between_gpus.get() : tokens_on_host.get();
+  RankLink* sharing_link() const {
+    return sharing_between_gpus ? sharing_between_gpus.get() : sharing_on_host.get();
   }
 };
 

@@ -74,7 +74,8 @@ void for_choices(const Each& each, Shapes&... shapes) {
   each("world", shapes.ranks.world...);
   each("shares", shapes.ranks.shares...);
   each("n_stages", shapes.ranks.n_stages...);
-  each("sp_size", shapes.ranks.sp_size...);
+  each("sp_size", shapes.ranks.sharing.sp_size...);
+  each("tp_size", shapes.ranks.sharing.tp_size...);
   each("reduction", shapes.reduction...);
 }
 template <class Each, class... Blocks>

@@ -1,5 +1,5 @@
-// Runs whose processes share the tokens of each micro-batch. They give one process's run but for
-// the rounding of sums, and the same bits each time, whatever the places.
+// Runs whose processes share the tokens or the layers of each micro-batch. They give one process's
+// run but for the rounding of sums, and the same bits each time, whatever the places.
 
 #include <cmath>
 #include <map>
@@ -10,7 +10,7 @@
 namespace ferry::test {
 namespace {
 
-class SharedTokens : public RunTest {
+class SharedWork : public RunTest {
  protected:
   static void SetUpTestSuite() {
     RunTest::SetUpTestSuite();
@@ -32,7 +32,8 @@ class SharedTokens : public RunTest {
         {"mlm",
          {"--task=mlm", "--dataset=docs.jsonl", "--eval-dataset=docs_dev.jsonl",
           "--max-length=16"}},
-        {"ner", {"--task=ner", "--dataset=tags.jsonl", "--eval-dataset=tags_dev.jsonl"}}};
+        {"ner", {"--task=ner", "--dataset=tags.jsonl", "--eval-dataset=tags_dev.jsonl"}},
+        {"classification", {}}};
     for (const std::string& word : kTasks.at(task))
       more.push_back(word);
     for (const char* word : {"--max-steps=20", "--save-steps=10"})
@@ -84,55 +85,89 @@ class SharedTokens : public RunTest {
   }
 };
 
-TEST_F(SharedTokens, GiveTheRunOfOneProcess) {
-  for (const std::string task : {"causal-lm", "mlm", "ner"}) {
+/** Runs that share the tokens, and runs that share the layers. */
+class SharedWorkOf : public SharedWork, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static std::string option() { return std::string("--") + GetParam() + "-size=2"; }
+  static bool shares_tokens() { return std::string(GetParam()) == "sp"; }
+  static std::string named(const std::string& run) { return run + "_" + GetParam(); }
+  static void expect_to_run_on(const std::string& gpus,
+                               const std::string& task,
+                               const std::string& run,
+                               std::vector<std::string> more = {}) {
+    more.insert(more.end(), {gpus, option()});
+    expect_to_run(run_of(task, named(run), more));
+  }
+};
+
+TEST_P(SharedWorkOf, GivesTheRunOfOneProcess) {
+  std::vector<std::string> tasks = {"causal-lm", "mlm", "ner"};
+  if (!shares_tokens()) tasks.emplace_back("classification");
+  for (const std::string& task : tasks) {
     SCOPED_TRACE(task);
-    expect_to_run(run_of(task, "one_" + task, {}));
-    expect_to_run(run_of(task, "two_" + task, {"--gpus=2", "--sp-size=2"}));
-    EXPECT_NE(text_of(root_ / "err").find("each 2 of them share the tokens"), std::string::npos)
+    if (!fs::exists(root_ / ("one_" + task))) expect_to_run(run_of(task, "one_" + task, {}));
+    expect_to_run_on("--gpus=2", task, task);
+    const std::string what = shares_tokens() ? "tokens" : "layers";
+    EXPECT_NE(text_of(root_ / "err").find("each 2 of them share the " + what), std::string::npos)
         << text_of(root_ / "err");
-    expect_like("one_" + task, "two_" + task);
+    expect_like("one_" + task, named(task));
   }
   // The same bits again, in all places, and beside replicas and stages.
-  const std::vector<std::vector<std::string>> kOthers = {{"--placement=resident"},
-                                                         {"--placement=host"},
-                                                         {"--activations=recompute"},
-                                                         {"--accumulation-order=vertical"}};
+  const std::vector<std::vector<std::string>> kOthers = {
+      {"--gpus=2", "--placement=resident"},
+      {"--gpus=2", "--placement=host"},
+      {"--gpus=2", "--activations=recompute"},
+      {"--gpus=2", "--accumulation-order=vertical"},
+      {"--gpus=2", "--zero-level=3"},
+      {"--gpus=4"},
+      {"--gpus=4", "--pipe-size=2"}};
   for (size_t i = 0; i < kOthers.size(); ++i) {
-    const std::string run = "two_again_" + std::to_string(i);
-    std::vector<std::string> words = kOthers[i];
-    words.insert(words.end(), {"--gpus=2", "--sp-size=2"});
-    expect_to_run(run_of("causal-lm", run, words));
-    EXPECT_EQ(curve_of("two_causal-lm"), curve_of(run)) << kOthers[i].front();
-    EXPECT_TRUE(text_of(root_ / "two_causal-lm/final/model.safetensors") ==
-                text_of(root_ / run / "final/model.safetensors"))
-        << kOthers[i].front();
+    const std::string run = "again_" + std::to_string(i);
+    SCOPED_TRACE(kOthers[i].back());
+    expect_to_run_on(kOthers[i].front(), "causal-lm", run,
+                     {kOthers[i].begin() + 1, kOthers[i].end()});
+    EXPECT_EQ(curve_of(named("causal-lm")), curve_of(named(run)));
+    EXPECT_TRUE(text_of(root_ / named("causal-lm") / "final/model.safetensors") ==
+                text_of(root_ / named(run) / "final/model.safetensors"));
   }
-  const auto run_four = [](const std::string& run, std::vector<std::string> more) {
-    for (const char* word : {"--gpus=4", "--sp-size=2"})
-      more.emplace_back(word);
-    expect_to_run(run_of("causal-lm", run, more));
-  };
-  run_four("replicas", {});
-  run_four("stages", {"--pipe-size=2"});
-  for (const char* run : {"replicas", "stages"})
-    EXPECT_EQ(curve_of("two_causal-lm"), curve_of(run)) << run;
-  run_four("sums", {"--zero-level=3", "--reduction=fast"});
-  expect_like("one_causal-lm", "sums");
+  expect_to_run_on("--gpus=4", "causal-lm", "sums", {"--zero-level=3", "--reduction=fast"});
+  expect_like("one_causal-lm", named("sums"));
 }
 
-TEST_F(SharedTokens, GoOnWithOtherNumbers) {
-  expect_to_run(run_of("mlm", "as_one", {}));
-  pid_t leader = start(run_of("mlm", "others", {"--gpus=2", "--sp-size=2"}));
-  wait_for_line("others", 11);
+TEST_P(SharedWorkOf, GoesOnWithOtherNumbers) {
+  if (!fs::exists(root_ / "one_mlm")) expect_to_run(run_of("mlm", "one_mlm", {}));
+  pid_t leader = start(run_of("mlm", named("others"), {"--gpus=2", option()}));
+  wait_for_line(named("others"), 11);
   ::kill(leader, SIGKILL);
   EXPECT_TRUE(wait_for(leader).was_killed());
   // One process drops the option that the run has kept.
-  expect_to_run(go_on("others", {"--gpus=1"}));
-  expect_like("as_one", "others");
+  expect_to_run(go_on(named("others"), {"--gpus=1"}));
+  expect_like("one_mlm", named("others"));
 }
 
-TEST_F(SharedTokens, RefuseWhatTheyCannotDo) {
+INSTANTIATE_TEST_SUITE_P(Ways, SharedWorkOf, ::testing::Values("sp", "tp"), [](const auto& param) {
+  return std::string(param.param);
+});
+
+TEST_F(SharedWork, SamplesOfSharedLayersAreThoseOfOneProcess) {
+  const std::vector<std::string> samples = {"--sample-prompts=the old", "--sample-steps=10",
+                                            "--max-new-tokens=8"};
+  expect_to_run(run_of("causal-lm", "samples_one", samples));
+  std::vector<std::string> shared = samples;
+  shared.insert(shared.end(), {"--gpus=2", "--tp-size=2"});
+  expect_to_run(run_of("causal-lm", "samples_shared", shared));
+  int n_files = 0;
+  for (const auto& file : fs::recursive_directory_iterator(root_ / "samples_one/samples")) {
+    if (!file.is_regular_file()) continue;
+    const fs::path other =
+        root_ / "samples_shared/samples" / fs::relative(file.path(), root_ / "samples_one/samples");
+    EXPECT_EQ(text_of(file.path()), text_of(other)) << other;
+    ++n_files;
+  }
+  EXPECT_GT(n_files, 0);
+}
+
+TEST_F(SharedWork, RefuseWhatTheyCannotDo) {
   const auto refusal = [](const std::vector<std::string>& words) {
     const Outcome outcome = ferry(words);
     EXPECT_EQ(outcome.code(), 2) << outcome.err;
@@ -151,6 +186,10 @@ TEST_F(SharedTokens, RefuseWhatTheyCannotDo) {
   EXPECT_NE(of_decoder({"--gpus=2", "--sp-size=2", "--gpu-shares=2,1"}).find("gpu_shares"),
             std::string::npos);
   EXPECT_NE(of_decoder({"--gpus=2", "--sp-size=2", "--sample-prompts=the"}).find("sample_prompts"),
+            std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=4", "--tp-size=4"}).find("2 heads of keys and values"),
+            std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=4", "--tp-size=2", "--sp-size=2"}).find("not both"),
             std::string::npos);
   EXPECT_NE(refusal(new_run("refused", {"--gpus=2", "--sp-size=2"})).find("reads whole texts"),
             std::string::npos);

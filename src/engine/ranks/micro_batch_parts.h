@@ -1,5 +1,5 @@
 #pragma once
-// Micro-batches cut by their tokens, for ranks that share these.
+// The parts of micro-batches, for ranks that share these.
 
 #include <cstdint>
 #include <deque>
@@ -10,13 +10,14 @@
 
 namespace ferry {
 
-class TokenParts {
+class MicroBatchParts {
  public:
-  /** The parts of each micro-batch for `sp_size` ranks, one micro-batch after the other; 1: the
-   * micro-batches themselves. All show memory of these and of this object. In a step the first part
+  /** The parts of each micro-batch for the ranks that share it, one micro-batch after the other; of
+   * one rank, the micro-batches themselves. They are cut by tokens, or where ranks share layers all
+   * the same. All show memory of these and of this object. In a step the first part
    * counts the label items of its micro-batch. In an evaluation each part counts all of them, so
    * that the losses of the parts add up to the micro-batch's. */
-  TokenParts(std::span<const HostBatch> micro_batches, int sp_size, bool evaluates);
+  MicroBatchParts(std::span<const HostBatch> micro_batches, const Sharing& sharing, bool evaluates);
   std::span<const HostBatch> batches() const { return batches_; }
 
  private:

@@ -1,4 +1,4 @@
-#include "src/engine/ranks/token_parts.h"
+#include "src/engine/ranks/micro_batch_parts.h"
 
 #include <fmt/format.h>
 
@@ -8,25 +8,28 @@
 
 namespace ferry {
 
-TokenParts::TokenParts(std::span<const HostBatch> micro_batches, int sp_size, bool evaluates)
+MicroBatchParts::MicroBatchParts(std::span<const HostBatch> micro_batches,
+                                 const Sharing& sharing,
+                                 bool evaluates)
     : batches_(micro_batches) {
-  if (sp_size == 1) return;
+  if (sharing.n_ranks() == 1) return;
   for (const HostBatch& whole : micro_batches)
-    for (int rank = 0; rank < sp_size; ++rank) {
-      HostBatch& part =
-          own_.emplace_back(part_of(whole, whole.shape.tokens / sp_size * rank, sp_size));
+    for (int rank = 0; rank < sharing.n_ranks(); ++rank) {
+      const int64_t first_token = whole.shape.tokens / sharing.sp_size * rank;
+      HostBatch& part = own_.emplace_back(
+          sharing.sp_size > 1 ? part_of(whole, first_token, sharing.sp_size) : whole);
       if (evaluates || rank == 0) continue;
-      part.n_label_items = 0;
+      part.n_label_items = part.n_end_items = 0;
       if (part.label_weight) part.label_weight = 0;
     }
   batches_ = own_;
 }
 
-std::span<const int32_t> TokenParts::keep(std::vector<int32_t> values) {
+std::span<const int32_t> MicroBatchParts::keep(std::vector<int32_t> values) {
   return kept_.emplace_back(std::move(values));
 }
 
-HostBatch TokenParts::part_of(const HostBatch& whole, int64_t first_token, int sp_size) {
+HostBatch MicroBatchParts::part_of(const HostBatch& whole, int64_t first_token, int sp_size) {
   FERRY_CHECK(whole.others.empty() && !whole.generates, "tokens of several streams are shared");
   HostBatch part = whole;
   part.shape = part_of_tokens(whole.shape, sp_size);

@@ -1,0 +1,164 @@
+// Ranks that share the work on a micro-batch, as threads: for each family loss and gradients,
+// added up over the ranks, are those of one rank that has all, dropout with them.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstring>
+#include <thread>
+
+#include "models/family.h"
+#include "tests/models/model_runner.h"
+#include "tests/models/small_configs.h"
+
+namespace ferry {
+namespace {
+
+constexpr int64_t kVocab = 100;
+constexpr RandomKey kKey = {.training = true, .seed = 3, .step = 7, .micro_batch = 1};
+
+/** Ranks of one process. */
+class ThreadRanks {
+ public:
+  explicit ThreadRanks(int n) : barrier_(n), sends_(static_cast<size_t>(n)) {
+    for (int rank = 0; rank < n; ++rank)
+      ranks_.emplace_back(*this, rank);
+  }
+  SharingRanks& rank(int index) { return ranks_[static_cast<size_t>(index)]; }
+
+ private:
+  class Rank final : public SharingRanks {
+   public:
+    Rank(ThreadRanks& all, int rank) : all_(all), rank_(rank) {}
+    int rank() const override { return rank_; }
+    int world() const override { return static_cast<int>(all_.sends_.size()); }
+    void exchange(std::span<const std::span<const std::byte>> sends,
+                  std::span<const std::span<std::byte>> receives) override {
+      all_.sends_[static_cast<size_t>(rank_)].assign(sends.begin(), sends.end());
+      all_.barrier_.arrive_and_wait();
+      for (size_t from = 0; from < receives.size(); ++from) {
+        const auto sent = all_.sends_[from][static_cast<size_t>(rank_)];
+        EXPECT_EQ(sent.size(), receives[from].size());
+        if (!sent.empty()) std::memcpy(receives[from].data(), sent.data(), sent.size());
+      }
+      all_.barrier_.arrive_and_wait();
+    }
+
+   private:
+    ThreadRanks& all_;
+    int rank_;
+  };
+
+  std::barrier<> barrier_;
+  std::vector<std::vector<std::span<const std::byte>>> sends_;
+  std::vector<Rank> ranks_;
+};
+
+/** Ragged sequences and a dummy tail; each token's label is the next one of its sequence. */
+test::TestBatch batch_of() {
+  test::TestBatch batch({13, 7, 20, 1, 5, 2}, 1, kVocab, 4);
+  BatchTensors& b = batch.tensors;
+  b.labels = at::full({b.shape.tokens}, -100, at::kInt);
+  for (int64_t s = 0; s < b.n_seqs_real; s++) {
+    const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin - 1;
+    b.labels.narrow(0, begin, n).copy_(b.input_ids.narrow(0, begin + 1, n));
+  }
+  b.loss_weight = 1.0f / 41;
+  return batch;
+}
+
+/** A rank's part, by its tokens. */
+BatchTensors part_of(const BatchTensors& whole, const Sharing& sharing, int rank) {
+  BatchTensors part = whole;
+  if (sharing.sp_size == 1) return part;
+  part.shape = part_of_tokens(whole.shape, sharing.sp_size);
+  const int64_t n = part.shape.tokens;
+  for (at::Tensor* x : {&part.input_ids, &part.type_ids, &part.position_ids, &part.labels})
+    *x = x->narrow(0, rank * n, n);
+  part.streams = {part, whole};
+  return part;
+}
+
+struct Found {
+  double loss = 0;
+  std::map<std::string, at::Tensor> grads;
+};
+
+Found run(const nlohmann::ordered_json& config, const Family& family, const Sharing& sharing) {
+  TableOptions options = {.head = family.is_decoder ? HeadKind::causal_lm : HeadKind::masked_lm};
+  options.hidden_dropout = options.attention_dropout = 0.1f;
+  options.sharing = sharing;
+  const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+  const ModelTable table = make_table(reader, options);
+  const LossKind loss = family.is_decoder ? LossKind::causal_lm : LossKind::masked_lm;
+  const test::TestBatch whole = batch_of();
+  const int n_ranks = sharing.n_ranks();
+  ThreadRanks ranks(n_ranks);
+  std::vector<Found> found(static_cast<size_t>(n_ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < n_ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      BatchTensors part = part_of(whole.tensors, sharing, rank);
+      if (n_ranks > 1) part.sharing_ranks = &ranks.rank(rank);
+      RandomKey key = kKey;
+      key.first_token = sharing.sp_size > 1 ? rank * part.shape.tokens : 0;
+      test::ModelRunner runner(table, loss, part.shape);
+      runner.randomise(5, 0.3f);
+      runner.poison();
+      Found& its = found[static_cast<size_t>(rank)];
+      its.loss = runner.forward(key, part);
+      runner.backward(key, part);
+      its.grads = runner.hf_grads();
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  Found sum = std::move(found.front());
+  for (size_t rank = 1; rank < found.size(); ++rank) {
+    sum.loss += found[rank].loss;
+    for (const auto& [name, grad] : found[rank].grads)
+      sum.grads.at(name) = sum.grads.at(name) + grad;
+  }
+  return sum;
+}
+
+class SharedWork : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(SharedWork, IsThatOfOneRank) {
+  const nlohmann::ordered_json config = test::small_config(
+      GetParam(),
+      {.vocab = kVocab, .width = 32, .layers = 2, .heads = 4, .inner = 40, .positions = 24});
+  const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+  const Family& family = family_of(reader);
+  const Found one = run(config, family, {});
+  for (const Sharing& sharing : {Sharing{.sp_size = 2}, Sharing{.sp_size = 4},
+                                 Sharing{.tp_size = 2}, Sharing{.tp_size = 4}}) {
+    SCOPED_TRACE(testing::Message() << "sp " << sharing.sp_size << ", tp " << sharing.tp_size);
+    const Found shared = run(config, family, sharing);
+    EXPECT_NEAR(shared.loss, one.loss, 1e-5 * one.loss);
+    ASSERT_EQ(shared.grads.size(), one.grads.size());
+    for (const auto& [name, grad] : one.grads) {
+      const at::Tensor difference = shared.grads.at(name) - grad;
+      const double size = grad.norm().item<double>();
+      EXPECT_LT(difference.norm().item<double>(), 2e-5 * size + 1e-7) << name << " of " << size;
+    }
+  }
+}
+
+std::vector<std::string_view> all_families() {
+  std::vector<std::string_view> names;
+  for (const Family& family : families())
+    names.push_back(family.model_type);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Families,
+                         SharedWork,
+                         ::testing::ValuesIn(all_families()),
+                         [](const auto& param) {
+                           std::string name(param.param);
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ferry
