@@ -15,6 +15,7 @@
 #include "models/ops/operations.h"
 #include "models/ops/routed/routed.h"
 #include "models/ops/routed/routed_op.h"
+#include "models/ops/vocabulary_loss/vocabulary_op.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -93,6 +94,8 @@ class ProgramBlock final : public Block {
     for (const Op& op : program().ops) {
       if (std::ranges::find(op.params, param) == op.params.end()) continue;
       if (op.def == &ops::kHeadNorm) return ParamOfRanks::summed;
+      if (op.def == &ops::kVocabularyLoss || op.def == &ops::kVocabularyPiece)
+        return ParamOfRanks::cut;
       if (op.def != &ops::kLinear) continue;
       const auto& with = op.with<ops::LinearAttributes>();
       const bool is_weight = params_of<ops::LinearParams>(op).weight == param;

@@ -49,6 +49,12 @@ struct OpCall {
   at::Tensor& logits;  ///< of a head's forward
   Scratch& scratch;
 
+  /** Those of a block whose work several share. */
+  SharingRanks& sharing_ranks() const {
+    FERRY_CHECK(batch.sharing_ranks && batch.sharing_ranks->world() == target.sharing.n_ranks(),
+                "a block of {} ranks runs alone", target.sharing.n_ranks());
+    return *batch.sharing_ranks;
+  }
   template <template <class> class Operands>
   Operands<TensorRef> operands() const {
     FERRY_CHECK(names.data() == Operands<int>::kNames.data(), "{} is run with other operands",

@@ -240,8 +240,10 @@ TEST_P(OpsOnDevice, VocabularyLoss) {
       at::Tensor lse = unwritten({kRows}), loss = unwritten({}),
                  logits = unwritten({kRows, kVocab});
       at::Tensor dt = like(x), de = like(e), db = like(b);
-      vocabulary_loss_forward(x, e, b, y, smoothing, 1.0f, lse, loss, logits, scratch(), rule);
-      vocabulary_loss_backward(x, e, b, y, lse, smoothing, 1.0f, dt, de, db, scratch(), rule);
+      vocabulary_loss_forward(x, {.word = e, .bias = b, .vocab = e.size(0), .rule = rule}, y,
+                              smoothing, 1.0f, lse, loss, logits, scratch());
+      vocabulary_loss_backward(x, {.word = e, .bias = b, .vocab = e.size(0), .rule = rule}, y, lse,
+                               smoothing, 1.0f, dt, de, db, scratch());
       expect_close(loss, expected.detach(), "loss", bar);
       expect_close(logits, logits64.detach(), "logits", bar);
       expect_close(dt, t64.grad(), "dt", bar);
@@ -262,10 +264,14 @@ TEST_P(OpsOnDevice, VocabularyLossWithoutABiasIsThatWithZeros) {
     at::Tensor lse = unwritten({kRows}), loss = unwritten({}), dt = like(x), de = like(e),
                db = like(zeros), other_loss = unwritten({}), other_dt = like(x), other_de = like(e),
                none;
-    vocabulary_loss_forward(x, e, zeros, labels, 0.1f, 1.0f, lse, loss, none, scratch());
-    vocabulary_loss_backward(x, e, zeros, labels, lse, 0.1f, 1.0f, dt, de, db, scratch());
-    vocabulary_loss_forward(x, e, {}, labels, 0.1f, 1.0f, lse, other_loss, none, scratch());
-    vocabulary_loss_backward(x, e, {}, labels, lse, 0.1f, 1.0f, other_dt, other_de, {}, scratch());
+    const at::Tensor no_bias;
+    const WordRange with_zeros = {.word = e, .bias = zeros, .vocab = e.size(0)},
+                    without = {.word = e, .bias = no_bias, .vocab = e.size(0)};
+    vocabulary_loss_forward(x, with_zeros, labels, 0.1f, 1.0f, lse, loss, none, scratch());
+    vocabulary_loss_backward(x, with_zeros, labels, lse, 0.1f, 1.0f, dt, de, db, scratch());
+    vocabulary_loss_forward(x, without, labels, 0.1f, 1.0f, lse, other_loss, none, scratch());
+    vocabulary_loss_backward(x, without, labels, lse, 0.1f, 1.0f, other_dt, other_de, {},
+                             scratch());
     const auto wide = [](const at::Tensor& values) { return values.to(at::kCPU, at::kDouble); };
     expect_close(other_loss, wide(loss), "loss without bias", bar);
     expect_close(other_dt, wide(dt), "dt without bias", bar);
@@ -286,8 +292,9 @@ TEST_P(OpsOnDevice, VocabularyLossOfFewerWords) {
   const at::Tensor x = there(t), e = there(word), b = there(bias), y = there(labels);
   at::Tensor lse = unwritten({kRows}), loss = unwritten({}), none;
   at::Tensor dt = like(x), de = like(e), db = like(b);
-  vocabulary_loss_forward(x, e, b, y, 0, 1.0f, lse, loss, none, scratch());
-  vocabulary_loss_backward(x, e, b, y, lse, 0, 1.0f, dt, de, db, scratch());
+  const WordRange words = {.word = e, .bias = b, .vocab = e.size(0)};
+  vocabulary_loss_forward(x, words, y, 0, 1.0f, lse, loss, none, scratch());
+  vocabulary_loss_backward(x, words, y, lse, 0, 1.0f, dt, de, db, scratch());
   expect_close(loss, expected.detach(), "loss");
   expect_close(dt, t64.grad(), "dt");
   expect_close(de, word64.grad(), "dword");

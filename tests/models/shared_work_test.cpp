@@ -83,12 +83,17 @@ BatchTensors part_of(const BatchTensors& whole, const Sharing& sharing, int rank
 struct Found {
   double loss = 0;
   std::map<std::string, at::Tensor> grads;
+  size_t n_blocks = 0;
 };
 
-Found run(const nlohmann::ordered_json& config, const Family& family, const Sharing& sharing) {
+Found run(const nlohmann::ordered_json& config,
+          const Family& family,
+          const Sharing& sharing,
+          int64_t piece_elements_max = kPieceElements_max) {
   TableOptions options = {.head = family.is_decoder ? HeadKind::causal_lm : HeadKind::masked_lm};
   options.hidden_dropout = options.attention_dropout = 0.1f;
   options.sharing = sharing;
+  options.piece_elements_max = piece_elements_max;
   const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
   const ModelTable table = make_table(reader, options);
   const LossKind loss = family.is_decoder ? LossKind::causal_lm : LossKind::masked_lm;
@@ -114,12 +119,23 @@ Found run(const nlohmann::ordered_json& config, const Family& family, const Shar
   for (std::thread& thread : threads)
     thread.join();
   Found sum = std::move(found.front());
+  sum.n_blocks = table.blocks.size();
   for (size_t rank = 1; rank < found.size(); ++rank) {
     sum.loss += found[rank].loss;
     for (const auto& [name, grad] : found[rank].grads)
       sum.grads.at(name) = sum.grads.at(name) + grad;
   }
   return sum;
+}
+
+void expect_like(const Found& shared, const Found& one) {
+  EXPECT_NEAR(shared.loss, one.loss, 1e-5 * one.loss);
+  ASSERT_EQ(shared.grads.size(), one.grads.size());
+  for (const auto& [name, grad] : one.grads) {
+    const at::Tensor difference = shared.grads.at(name) - grad;
+    const double size = grad.norm().item<double>();
+    EXPECT_LT(difference.norm().item<double>(), 2e-5 * size + 1e-7) << name << " of " << size;
+  }
 }
 
 class SharedWork : public ::testing::TestWithParam<std::string_view> {};
@@ -135,14 +151,22 @@ TEST_P(SharedWork, IsThatOfOneRank) {
                                  Sharing{.tp_size = 2}, Sharing{.tp_size = 4}}) {
     SCOPED_TRACE(testing::Message() << "sp " << sharing.sp_size << ", tp " << sharing.tp_size);
     const Found shared = run(config, family, sharing);
-    EXPECT_NEAR(shared.loss, one.loss, 1e-5 * one.loss);
-    ASSERT_EQ(shared.grads.size(), one.grads.size());
-    for (const auto& [name, grad] : one.grads) {
-      const at::Tensor difference = shared.grads.at(name) - grad;
-      const double size = grad.norm().item<double>();
-      EXPECT_LT(difference.norm().item<double>(), 2e-5 * size + 1e-7) << name << " of " << size;
-    }
+    expect_like(shared, one);
   }
+}
+
+/** A vocabulary in pieces, of each of which a rank has a share. */
+TEST(SharedWordsInPieces, AreThoseOfOneRank) {
+  constexpr int64_t kWords = 9000, kPiece_elements = 4096 * 32;
+  const nlohmann::ordered_json config = test::small_config(
+      "llama",
+      {.vocab = kWords, .width = 32, .layers = 1, .heads = 4, .inner = 40, .positions = 24});
+  const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+  const Family& family = family_of(reader);
+  const Found one = run(config, family, {}, kPiece_elements);
+  EXPECT_GT(one.n_blocks, 5U) << "no pieces";
+  for (const Sharing& sharing : {Sharing{.tp_size = 2}, Sharing{.tp_size = 4}})
+    expect_like(run(config, family, sharing, kPiece_elements), one);
 }
 
 std::vector<std::string_view> all_families() {

@@ -178,6 +178,17 @@ class RunTest : public ::testing::Test {
     }
     return curve;
   }
+  /** Losses of steps and evaluations, one after the other. */
+  static std::vector<double> losses_of(const std::string& run) {
+    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
+    std::vector<double> losses;
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line);
+      for (const char* key : {"loss", "eval_loss"})
+        if (json.contains(key)) losses.push_back(json[key]);
+    }
+    return losses;
+  }
   static fs::path last_checkpoint(const std::string& run) {
     return root_ / run / "checkpoint-75";  // 25 steps an epoch
   }

@@ -1,20 +1,16 @@
 #include <ATen/ops/sum.h>
 
+#include "models/ops/all_reduce/all_reduce.h"
 #include "models/ops/all_reduce/all_reduce_op.h"
 #include "models/ops/run.h"
 
 namespace ferry::ops {
-namespace {
 
-/** Each rank sends all that it has found: few ranks share a layer, and all add in the same order.
- */
-void sum_over_ranks(const OpCall& c, const at::Tensor& mine, at::Tensor& sum) {
-  SharingRanks* const ranks = c.batch.sharing_ranks;
-  FERRY_CHECK(ranks && ranks->world() == c.target.sharing.n_ranks(),
-              "a block of {} ranks runs alone", c.target.sharing.n_ranks());
-  const ScratchScope scope(c.scratch);
-  const int64_t n = ranks->world(), rank = ranks->rank();
-  at::Tensor all = c.scratch.take({n, mine.size(0), mine.size(1)}, mine.scalar_type());
+at::Tensor gather(SharingRanks& ranks, const at::Tensor& mine, Scratch& scratch) {
+  const int64_t n = ranks.world(), rank = ranks.rank();
+  std::vector<int64_t> shape = {n};
+  shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
+  at::Tensor all = scratch.take(shape, mine.scalar_type());
   all.select(0, rank).copy_(mine);
   const auto bytes_of = [](const at::Tensor& x) {
     return std::span(static_cast<std::byte*>(x.data_ptr()), x.nbytes());
@@ -26,21 +22,25 @@ void sum_over_ranks(const OpCall& c, const at::Tensor& mine, at::Tensor& sum) {
     sends.push_back(is_mine ? std::span<std::byte>() : bytes_of(all.select(0, rank)));
     receives.push_back(is_mine ? std::span<std::byte>() : bytes_of(all.select(0, peer)));
   }
-  ranks->exchange(sends, receives);
+  ranks.exchange(sends, receives);
+  return all;
+}
+
+void all_reduce(SharingRanks& ranks, const at::Tensor& mine, at::Tensor& sum, Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const at::Tensor all = gather(ranks, mine, scratch);
   at::sum_out(sum, all, /*dim=*/0);
 }
 
-}  // namespace
-
 void run_all_reduce(const OpCall& c) {
   const auto o = c.operands<AllReduceValues>();
-  sum_over_ranks(c, o.x, o.y);
+  all_reduce(c.sharing_ranks(), o.x, o.y, c.scratch);
 }
 
 void run_all_reduce_grad(const OpCall& c) {
   if (c.part == Part::backward) {
     const auto o = c.operands<AllReduceGrads>();
-    return sum_over_ranks(c, o.dy, o.dx);
+    return all_reduce(c.sharing_ranks(), o.dy, o.dx, c.scratch);
   }
   const auto o = c.operands<AllReduceValues>();
   if (o.y->const_data_ptr() != o.x->const_data_ptr()) o.y->copy_(*o.x);

@@ -28,16 +28,14 @@ std::span<std::byte> bytes_of(at::Tensor& x) {
 /** Between the tensor of own tokens and all heads, and the tensor of all tokens and own heads. */
 void exchange(const OpCall& c, at::Tensor& of_tokens, at::Tensor& of_heads, bool to_heads) {
   const auto& with = c.op.with<AllToAllAttributes>();
-  SharingRanks* const ranks = c.batch.sharing_ranks;
-  FERRY_CHECK(ranks && ranks->world() == with.n_ranks, "a block of {} ranks runs alone",
-              with.n_ranks);
+  SharingRanks& ranks = c.sharing_ranks();
   const int64_t n_tokens = of_tokens.size(0);
   const ScratchScope scope(c.scratch);
   std::vector<std::span<std::byte>> of_columns, of_rows;  // by rank: empty is its own
   std::vector<at::Tensor> columns;
   for (int rank = 0; rank < with.n_ranks; ++rank) {
     at::Tensor rows = of_heads.narrow(0, rank * n_tokens, n_tokens);
-    if (rank == ranks->rank()) {
+    if (rank == ranks.rank()) {
       copy_heads(with, of_tokens, rows, rank, to_heads);
       columns.emplace_back();
       of_columns.emplace_back();
@@ -53,9 +51,9 @@ void exchange(const OpCall& c, at::Tensor& of_tokens, at::Tensor& of_heads, bool
   const auto& sends = to_heads ? of_columns : of_rows;
   const auto& receives = to_heads ? of_rows : of_columns;
   const std::vector<std::span<const std::byte>> sent(sends.begin(), sends.end());
-  ranks->exchange(sent, receives);
+  ranks.exchange(sent, receives);
   for (int rank = 0; rank < with.n_ranks && !to_heads; ++rank)
-    if (rank != ranks->rank())
+    if (rank != ranks.rank())
       copy_heads(with, of_tokens, columns[static_cast<size_t>(rank)], rank, /*is_into_own=*/false);
 }
 

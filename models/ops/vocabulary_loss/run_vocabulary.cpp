@@ -1,6 +1,8 @@
 #include <ATen/ops/index_select.h>
 
-#include "models/ops/cross_entropy/cross_entropy.h"
+#include <algorithm>
+
+#include "models/ops/all_reduce/all_reduce.h"
 #include "models/ops/cross_entropy/logits_state.h"
 #include "models/ops/run.h"
 #include "models/ops/vocabulary_loss/vocabulary_loss.h"
@@ -18,32 +20,66 @@ at::Tensor labels_of(const OpCall& c, int64_t n_rows) {
   return labels;
 }
 
+/** The words that this rank has of a table's rows, which begin with word `first`: all, or where
+ * ranks share the layer a share. */
+struct OwnWords {
+  at::Tensor word, bias, d_word, d_bias;
+  int64_t first = 0;
+
+  OwnWords(const OpCall& c, int64_t first_of_table) : first(first_of_table) {
+    const auto of = c.params<VocabularyParams>();
+    word = of.word, bias = of.bias;
+    if (c.part == Part::backward) {
+      const auto grads = c.grads<VocabularyParams>();
+      d_word = grads.word, d_bias = grads.bias;
+    }
+    SharingRanks* const ranks = others(c);
+    if (!ranks) return;
+    const int64_t n = word.size(0), each = (n + ranks->world() - 1) / ranks->world();
+    const int64_t begin = std::min(n, ranks->rank() * each);
+    first += begin;
+    for (at::Tensor* x : {&word, &bias, &d_word, &d_bias})
+      if (x->defined()) *x = x->narrow(0, begin, std::min(each, n - begin));
+  }
+  /** Leads to the ranks that have the other words; null: there are none. A generation's logits are
+   * all on each rank. */
+  static SharingRanks* others(const OpCall& c) {
+    const bool are_shared = c.target.sharing.tp_size > 1 && !c.logits.defined();
+    return are_shared ? &c.sharing_ranks() : nullptr;
+  }
+  WordRange range(const OpCall& c, bool are_first) const {
+    return {.word = word,
+            .bias = bias,
+            .first = first,
+            .vocab = c.target.vocab_size,
+            .rule = c.op.with<VocabularyAttributes>().rule,
+            .are_first = are_first};
+  }
+};
+
 }  // namespace
 
 void run_vocabulary_loss(const OpCall& c) {
-  const LogitsRule& rule = c.op.with<VocabularyAttributes>().rule;
-  const auto [word, bias] = c.params<VocabularyParams>();
+  const OwnWords own(c, 0);
+  const WordRange words = own.range(c, /*are_first=*/true);
   at::Tensor& lse = c.kept<VocabularyStates>().lse;
   if (c.part == Part::forward) {
     const at::Tensor& t = c.operands<VocabularyValues>().t;
-    return vocabulary_loss_forward(t, word, bias, labels_of(c, t.size(0)), c.batch.label_smoothing,
-                                   c.batch.loss_weight, lse, c.loss, c.logits, c.scratch, rule);
+    return vocabulary_loss_forward(t, words, labels_of(c, t.size(0)), c.batch.label_smoothing,
+                                   c.batch.loss_weight, lse, c.loss, c.logits, c.scratch,
+                                   own.others(c));
   }
   const auto [t, dt] = c.operands<VocabularyGrads>();
-  const auto grads = c.grads<VocabularyParams>();
-  vocabulary_loss_backward(t, word, bias, labels_of(c, t->size(0)), lse, c.batch.label_smoothing,
-                           c.batch.loss_weight * c.batch.grad_scale, dt, grads.word, grads.bias,
-                           c.scratch, rule);
+  at::Tensor d_word = own.d_word;
+  vocabulary_loss_backward(t, words, labels_of(c, t->size(0)), lse, c.batch.label_smoothing,
+                           c.batch.loss_weight * c.batch.grad_scale, dt, d_word, own.d_bias,
+                           c.scratch, own.others(c));
 }
 
 void run_vocabulary_piece(const OpCall& c) {
   const auto& with = c.op.with<VocabularyAttributes>();
-  const auto [word, bias] = c.params<VocabularyParams>();
-  const WordRange words = {.word = *word,
-                           .bias = *bias,
-                           .first = with.first_word,
-                           .vocab = c.target.vocab_size,
-                           .rule = with.rule};
+  const OwnWords own(c, with.first_word);
+  const WordRange words = own.range(c, with.piece.is_first());
   if (c.part == Part::forward) {
     const auto o = c.operands<VocabularyPieceValues>();
     const int64_t rows = o.t->size(0);
@@ -52,19 +88,21 @@ void run_vocabulary_piece(const OpCall& c) {
     take_words(o.t, words, labels, state, c.logits, c.scratch);
     if (!with.piece.is_last()) return;
     at::Tensor lse = o.lse->view({-1}).narrow(0, 0, rows);
-    return cross_entropy_forward(state, labels, words.vocab, c.batch.label_smoothing,
-                                 c.batch.loss_weight, lse, c.loss);
+    return end_words(state, words, labels, c.batch.label_smoothing, c.batch.loss_weight, lse,
+                     c.loss, c.scratch, own.others(c));
   }
   const auto [t, lse, before, dt] = c.operands<VocabularyPieceGrads>();
-  const auto grads = c.grads<VocabularyParams>();
   const int64_t rows = t->size(0);
   const bool is_f32 = c.target.compute == DType::f32;
   // The last one's gradient is of the compute type: of 16 bits it is the sum, rounded.
   at::Tensor& sum = is_f32 || !with.piece.is_last() ? dt : before;
+  at::Tensor d_word = own.d_word;
   words_backward(t, words, labels_of(c, rows), lse->view({-1}).narrow(0, 0, rows),
-                 c.batch.label_smoothing, c.batch.loss_weight * c.batch.grad_scale, sum, grads.word,
-                 grads.bias, c.scratch);
-  if (with.piece.is_last() && !is_f32) dt->copy_(sum);
+                 c.batch.label_smoothing, c.batch.loss_weight * c.batch.grad_scale, sum, d_word,
+                 own.d_bias, c.scratch);
+  if (!with.piece.is_last()) return;
+  if (SharingRanks* const others = own.others(c)) all_reduce(*others, sum, sum, c.scratch);
+  if (!is_f32) dt->copy_(sum);
 }
 
 }  // namespace ferry::ops

@@ -1,7 +1,11 @@
 #include "models/ops/vocabulary_loss/vocabulary_loss.h"
 
+#include <ATen/ops/amax.h>
+#include <ATen/ops/sum.h>
+
 #include <algorithm>
 
+#include "models/ops/all_reduce/all_reduce.h"
 #include "models/ops/cross_entropy/cross_entropy.h"
 #include "models/ops/cross_entropy/logits_state.h"
 #include "models/ops/dispatch.h"
@@ -52,6 +56,25 @@ void add_to(at::Tensor& sum, const at::Tensor& x) {
   }
 }
 
+/** What all ranks know of the rows, of what each knows by its words. */
+LogitsState of_all_ranks(SharingRanks& ranks, const LogitsState& mine, Scratch& scratch) {
+  const int64_t rows = mine.sum.size(0);
+  LogitsState all = LogitsState::take(rows, scratch);
+  at::Tensor four = scratch.take({4, rows}, at::kFloat);
+  four.select(0, 0).copy_(mine.largest);
+  four.select(0, 1).copy_(mine.sum_exp);
+  four.select(0, 2).copy_(mine.sum);
+  four.select(0, 3).copy_(mine.label_logit);
+  const at::Tensor of_ranks = gather(ranks, four, scratch);  // (ranks, 4, rows)
+  at::Tensor largest = of_ranks.select(1, 0);
+  at::amax_out(all.largest, largest, /*dim=*/0);
+  largest.sub_(all.largest).exp_().mul_(of_ranks.select(1, 1));
+  at::sum_out(all.sum_exp, largest, /*dim=*/0);
+  at::sum_out(all.sum, of_ranks.select(1, 2), /*dim=*/0);
+  at::sum_out(all.label_logit, of_ranks.select(1, 3), /*dim=*/0);
+  return all;
+}
+
 }  // namespace
 
 void take_words(const at::Tensor& t,
@@ -71,9 +94,22 @@ void take_words(const at::Tensor& t,
   });
 }
 
+void end_words(const LogitsState& state,
+               const WordRange& words,
+               const at::Tensor& labels,
+               float smoothing,
+               float weight,
+               at::Tensor& lse,
+               at::Tensor& loss,
+               Scratch& scratch,
+               SharingRanks* ranks) {
+  const ScratchScope scope(scratch);
+  cross_entropy_forward(ranks ? of_all_ranks(*ranks, state, scratch) : state, labels, words.vocab,
+                        smoothing, weight, lse, loss);
+}
+
 void vocabulary_loss_forward(const at::Tensor& t,
-                             const at::Tensor& word,
-                             const at::Tensor& bias,
+                             const WordRange& words,
                              const at::Tensor& labels,
                              float smoothing,
                              float weight,
@@ -81,13 +117,11 @@ void vocabulary_loss_forward(const at::Tensor& t,
                              at::Tensor& loss,
                              at::Tensor& logits,
                              Scratch& scratch,
-                             const LogitsRule& rule) {
+                             SharingRanks* ranks) {
   const ScratchScope scope(scratch);
-  const int64_t vocab = word.size(0);
   LogitsState state = LogitsState::take(t.size(0), scratch);
-  take_words(t, {.word = word, .bias = bias, .vocab = vocab, .rule = rule}, labels, state, logits,
-             scratch);
-  cross_entropy_forward(state, labels, vocab, smoothing, weight, lse, loss);
+  take_words(t, words, labels, state, logits, scratch);
+  end_words(state, words, labels, smoothing, weight, lse, loss, scratch, ranks);
 }
 
 void words_backward(const at::Tensor& t,
@@ -103,7 +137,7 @@ void words_backward(const at::Tensor& t,
   const ScratchScope scope(scratch);
   const int64_t n_words = words.word.size(0);
   const bool is_f32 = t.scalar_type() == at::kFloat;
-  if (!is_f32 && words.first == 0) sum.zero_();
+  if (words.are_first && (!is_f32 || n_words == 0)) sum.zero_();
   at::Tensor part = is_f32 ? at::Tensor() : scratch.take(t.sizes(), t.scalar_type());
   const at::Tensor room = take_room(t.size(0), n_words, t.scalar_type(), scratch);
   for_chunks(n_words, [&](int64_t at, int64_t n) {
@@ -118,7 +152,7 @@ void words_backward(const at::Tensor& t,
     if (!is_f32) {
       linear_backward_input(chunk, its_words, part);
       add_to(sum, part);
-    } else if (first == 0) {
+    } else if (words.are_first && at == 0) {
       linear_backward_input(chunk, its_words, sum);
     } else {
       linear_backward_input_add(chunk, its_words, sum, sum);
@@ -127,8 +161,7 @@ void words_backward(const at::Tensor& t,
 }
 
 void vocabulary_loss_backward(const at::Tensor& t,
-                              const at::Tensor& word,
-                              const at::Tensor& bias,
+                              const WordRange& words,
                               const at::Tensor& labels,
                               const at::Tensor& lse,
                               float smoothing,
@@ -137,12 +170,12 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               at::Tensor& dword,
                               const at::Tensor& dbias,
                               Scratch& scratch,
-                              const LogitsRule& rule) {
+                              SharingRanks* ranks) {
   const ScratchScope scope(scratch);
   const bool is_f32 = t.scalar_type() == at::kFloat;
   at::Tensor sum = is_f32 ? dt : scratch.take(t.sizes(), at::kFloat);
-  const WordRange words = {.word = word, .bias = bias, .vocab = word.size(0), .rule = rule};
   words_backward(t, words, labels, lse, smoothing, factor, sum, dword, dbias, scratch);
+  if (ranks) all_reduce(*ranks, sum, sum, scratch);
   if (!is_f32) dt.copy_(sum);
 }
 

@@ -23,14 +23,27 @@ bool has_bias(const OpCase& c) {
   return params_of<VocabularyParams>(c.op).bias != kNone;
 }
 
+/** Room for what all ranks that share the words have found: states of the rows, or parts of dt. */
+int64_t bytes_of_ranks(const OpCase& c, Part part) {
+  if (c.target.sharing.tp_size == 1) return 0;
+  constexpr int64_t kStates = 4;
+  const int64_t row_bytes = c.rows(rows_of_head(c)) * kF32_bytes;
+  if (part == Part::forward)
+    return stacked_bytes(c.n_sharing() * kStates * row_bytes, kStates * row_bytes) +
+           kStates * stacked_bytes(row_bytes);
+  return stacked_bytes(c.n_sharing() * row_bytes * c.columns(rows_of_head(c)));
+}
+
 ScratchNeed with_labels(const OpCase& c, Part part, const ScratchNeed& need) {
-  return {.forward_bytes =
-              label_bytes(c) + (part == Part::forward ? need.forward_bytes : need.backward_bytes),
+  return {.forward_bytes = label_bytes(c) + bytes_of_ranks(c, part) +
+                           (part == Part::forward ? need.forward_bytes : need.backward_bytes),
           .library_bytes = need.library_bytes};
 }
 
 /** Adds the work on the logits of so many words. */
-void add_work_of_words(BlockWork& work, const OpCase& c, const Call& call, int64_t n_words) {
+void add_work_of_words(BlockWork& work, const OpCase& c, const Call& call, int64_t n_all_words) {
+  const int n_ranks = c.target.sharing.tp_size;
+  const int64_t n_words = (n_all_words + n_ranks - 1) / n_ranks;
   const bool is_backward = call.part == Part::backward;
   const ValueId t = rows_of_head(c);
   const int64_t rows = c.worked_rows(t), width = c.columns(t);

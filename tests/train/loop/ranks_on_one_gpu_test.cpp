@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstdio>
 #include <random>
 
@@ -93,6 +94,38 @@ TEST_F(RanksOnOneGpu, ExchangeSumsWhereTheyAreAskedTo) {
         run_of(name, {"--reduction=fast", "--accumulation-order=vertical", "--micro-batch-size=2"},
                "bf16")));
   expect_same_run("fast", "again");
+}
+
+/** The all-to-all and the sums within a block, beside the exchanges of weights and gradients. */
+TEST_F(RanksOnOneGpu, ShareTokensOrLayers) {
+  write_tiny_language_model(root_ / "decoder");
+  write_tiny_documents(root_ / "docs.jsonl", 200, 1);
+  write_tiny_documents(root_ / "docs_dev.jsonl", 40, 2);
+  for (const auto& [type, tolerance] : {std::pair("fp32", 1e-4), std::pair("bf16", 2e-2)}) {
+    // Masks of attention are drawn by the kernels of a GPU, by heads and sequences.
+    const auto run_named = [type = type](const std::string& name, std::vector<std::string> more) {
+      for (const char* word : {"--model=decoder", "--task=causal-lm", "--dataset=docs.jsonl",
+                               "--eval-dataset=docs_dev.jsonl", "--max-length=16", "--max-steps=20",
+                               "--attention-dropout=0"})
+        more.emplace_back(word);
+      return run_of(name, more, type);
+    };
+    const std::string one = std::string("alone_") + type;
+    ASSERT_EQ(ferry(run_named(one, {"--gpu-memory=60GiB"})).code(), 0) << text_of(root_ / "err");
+    for (const std::string how : {"sp", "tp"}) {
+      const std::string first = how + "_" + type, again = first + "_again";
+      SCOPED_TRACE(first);
+      const std::string option = "--" + how + "-size=2";
+      expect_to_end_well(start_ranks(2, run_named(first, {option})));
+      expect_to_end_well(start_ranks(2, run_named(again, {option, "--placement=host"})));
+      EXPECT_EQ(curve_of(first), curve_of(again));
+      const std::vector<double> a = losses_of(one), b = losses_of(first);
+      ASSERT_EQ(a.size(), b.size());
+      ASSERT_GE(a.size(), 20U);
+      for (size_t i = 0; i < a.size(); ++i)
+        EXPECT_NEAR(a[i], b[i], tolerance * std::abs(a[i])) << "loss " << i;
+    }
+  }
 }
 
 /** A seeded sample; FERRY_LONG=1: 24 kills. */

@@ -44,17 +44,6 @@ class SharedWork : public RunTest {
     ASSERT_EQ(ferry(words).code(), 0) << text_of(root_ / "err");
   }
 
-  /** Losses of steps and evaluations, one after the other. */
-  static std::vector<double> losses_of(const std::string& run) {
-    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
-    std::vector<double> losses;
-    for (std::string line; std::getline(lines, line);) {
-      const auto json = nlohmann::json::parse(line);
-      for (const char* key : {"loss", "eval_loss"})
-        if (json.contains(key)) losses.push_back(json[key]);
-    }
-    return losses;
-  }
   /** All weights that the run ends with. */
   static std::vector<float> weights_of(const std::string& run) {
     const auto file = CheckpointReader::open(root_ / run / "final");
