@@ -412,16 +412,19 @@ ValueId BlockBuilder::linear_to_ranks(const std::string& name,
                                       ValueId x,
                                       ParamId weight,
                                       ParamId bias,
-                                      const std::vector<int64_t>& parts) {
+                                      const std::vector<ops::SharedHeads>& parts) {
   const int n_ranks = model_.model_.sharing.tp_size;
   if (n_ranks == 1) return linear(name, x, weight, bias);
   const ValueId input = like(name + ".input", x);
   op(ops::kAllReduceGrad, ops::AllReduceValues<ValueId>{.x = x, .y = input});
   std::vector<ValueId> of_parts;
   int64_t first = 0;
-  for (const int64_t rows : parts) {
-    check_shares(model_.model_, rows, "columns of a layer");
-    const ops::WeightPart part = {std::exchange(first, first + rows), rows / n_ranks};
+  for (const ops::SharedHeads& rows : parts) {
+    const int64_t n = rows.n_own(n_ranks);
+    if (rows.head_width == 1) check_shares(model_.model_, rows.columns, "columns of a layer");
+    const ops::WeightPart part = {.first = std::exchange(first, first + rows.columns),
+                                  .n = n,
+                                  .n_sharers = static_cast<int>(n * n_ranks / rows.columns)};
     const ValueId y = value(parts.size() == 1 ? name : fmt::format("{}.{}", name, of_parts.size()),
                             program_.value(x).rows, part.n);
     op(ops::kLinear, ops::LinearValues<ValueId>{.x = input, .residual = kNone, .y = y},
@@ -459,18 +462,27 @@ std::pair<ValueId, ValueId> BlockBuilder::activated_to_ranks(const std::string& 
                                                              ParamId bias) {
   if (model_.model_.sharing.tp_size == 1)
     return activation(name, kind, linear(map_name, x, weight), bias);
-  const ValueId mapped = linear_to_ranks(map_name, x, weight, bias, {rows_of_param(weight)});
+  const ValueId mapped = linear_to_ranks(map_name, x, weight, bias, {{rows_of_param(weight)}});
   return activation(name, kind, mapped, kNone);
+}
+
+BlockBuilder::Heads BlockBuilder::own_heads(const Heads& heads, int n_ranks) const {
+  check_shares(model_.model_, heads.n_heads, "heads of attention");
+  if (n_ranks % heads.n_kv_heads != 0)  // else each head is of several ranks
+    check_shares(model_.model_, heads.n_kv_heads, "heads of keys and values");
+  return {.n_heads = heads.n_heads / n_ranks,
+          .n_kv_heads = std::max<int64_t>(heads.n_kv_heads / n_ranks, 1),
+          .head_width = heads.head_width};
 }
 
 BlockBuilder::Heads BlockBuilder::heads_of_rank(const Heads& heads) const {
   const int n_ranks = model_.model_.sharing.tp_size;
-  if (n_ranks == 1) return heads;
-  check_shares(model_.model_, heads.n_heads, "heads of attention");
-  check_shares(model_.model_, heads.n_kv_heads, "heads of keys and values");
-  return {.n_heads = heads.n_heads / n_ranks,
-          .n_kv_heads = heads.n_kv_heads / n_ranks,
-          .head_width = heads.head_width};
+  return n_ranks == 1 ? heads : own_heads(heads, n_ranks);
+}
+
+std::vector<ops::SharedHeads> BlockBuilder::shared_qkv(const Heads& heads) {
+  const ops::SharedHeads kv = {heads.n_kv_heads * heads.head_width, heads.head_width};
+  return {{heads.width(), heads.head_width}, kv, kv};
 }
 
 ValueId BlockBuilder::norm(const std::string& name,
@@ -560,17 +572,12 @@ ValueId BlockBuilder::attention(const std::string& name,
                                 int random,
                                 const ops::ScoreRule& scores) {
   if (const int n = model_.model_.sharing.sp_size; n > 1 && program_.value(qkv).rows.stream == 0) {
-    check_shares(model_.model_, heads.n_heads, "heads of attention");
-    check_shares(model_.model_, heads.n_kv_heads, "heads of keys and values");
-    const int64_t q = heads.width(), kv = heads.n_kv_heads * heads.head_width;
+    const Heads own = own_heads(heads, n);
+    const std::vector<ops::SharedHeads> parts = shared_qkv(heads);
     still_keys(qkv, heads, scores);
-    const ValueId own_heads = exchange_tokens(name + ".qkv_of_heads", qkv, {q, kv, kv}, true);
-    const Heads own = {.n_heads = heads.n_heads / n,
-                       .n_kv_heads = heads.n_kv_heads / n,
-                       .head_width = heads.head_width};
-    const ValueId y =
-        attention(name + "_of_heads", own_heads, own, causal, dropout, random, scores);
-    return exchange_tokens(name, y, {q}, false);
+    const ValueId of_heads = exchange_tokens(name + ".qkv_of_heads", qkv, parts, true);
+    const ValueId y = attention(name + "_of_heads", of_heads, own, causal, dropout, random, scores);
+    return exchange_tokens(name, y, {parts.front()}, false);
   }
   const ValueId y = value(name, program_.value(qkv).rows, heads.n_heads * heads.head_width);
   ops::AttentionAttributes with = {
@@ -605,13 +612,15 @@ void BlockBuilder::still_keys(ValueId value, const Heads& heads, const ops::Scor
 
 ValueId BlockBuilder::exchange_tokens(const std::string& name,
                                       ValueId x,
-                                      const std::vector<int64_t>& parts,
+                                      const std::vector<ops::SharedHeads>& parts,
                                       bool to_heads) {
-  const int n = model_.model_.sharing.sp_size;
-  const ValueId y =
-      value(name, {.stream = to_heads ? 1 : 0}, to_heads ? columns_of(x) / n : columns_of(x) * n);
-  op(ops::kAllToAll, ops::AllToAllValues<ValueId>{.x = x, .y = y}).attributes =
-      ops::AllToAllAttributes{.n_ranks = n, .to_heads = to_heads, .parts = parts};
+  const ops::AllToAllAttributes with = {
+      .n_ranks = model_.model_.sharing.sp_size, .to_heads = to_heads, .parts = parts};
+  int64_t n_all = 0;
+  for (const ops::SharedHeads& part : parts)
+    n_all += part.columns;
+  const ValueId y = value(name, {.stream = to_heads ? 1 : 0}, to_heads ? with.n_own() : n_all);
+  op(ops::kAllToAll, ops::AllToAllValues<ValueId>{.x = x, .y = y}).attributes = with;
   return y;
 }
 

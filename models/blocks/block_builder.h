@@ -107,13 +107,13 @@ class BlockBuilder {
                  ParamId bias = kNone,
                  ValueId residual = kNone,
                  float factor = 1);
-  /** A linear map into what ranks that share the layer have of it: each has the same share of each
-   * part's rows. Without such ranks it is linear(). */
+  /** A linear map into what ranks that share the layer have of it, of each part of its rows.
+   * Without such ranks it is linear(). */
   ValueId linear_to_ranks(const std::string& name,
                           ValueId x,
                           ParamId weight,
                           ParamId bias,
-                          const std::vector<int64_t>& parts);
+                          const std::vector<ops::SharedHeads>& parts);
   /** A linear map of what these ranks have, each the columns of it, and the sum over the ranks. */
   ValueId linear_from_ranks(const std::string& name,
                             ValueId x,
@@ -161,6 +161,8 @@ class BlockBuilder {
   using Heads = ops::AttentionHeads;
   /** The heads that each rank has of these, where ranks share the layer. */
   Heads heads_of_rank(const Heads& heads) const;
+  /** Queries, keys and values, as ranks share them. */
+  static std::vector<ops::SharedHeads> shared_qkv(const Heads& heads);
   /** Queries and keys of qkv turned by their positions, the first columns of each head where the
    * table has fewer pairs; pairs are (i, i + half), or where interleaved (2 i, 2 i + 1). */
   ValueId rotary(const std::string& name,
@@ -286,14 +288,15 @@ class BlockBuilder {
   ValueId rows(const OpDef& def, const std::string& name, RowKind kind, ValueId x);
   /** The linear map that writes the value; null: another operation does. */
   Op* linear_before(ValueId value);
+  /** The heads of each of so many ranks. */
+  Heads own_heads(const Heads& heads, int n_ranks) const;
   /** A bias of keys adds the same to all scores of a row, which softmax does not see: where a
    * linear map writes them, its gradient is zero there. */
   void still_keys(ValueId value, const Heads& heads, const ops::ScoreRule& scores);
-  /** Own tokens with all heads become all tokens with own heads, or the other way. `parts`: columns
-   * of all heads. */
+  /** Own tokens with all heads become all tokens with own heads, or the other way. */
   ValueId exchange_tokens(const std::string& name,
                           ValueId x,
-                          const std::vector<int64_t>& parts,
+                          const std::vector<ops::SharedHeads>& parts,
                           bool to_heads);
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }

@@ -77,8 +77,8 @@ void add_gpt_layer(ModelBuilder& builder,
   const ValueId x = b.input();  // (T, W)
   const ValueId normed =
       b.norm("attention.norm", x, attention_norm_weight, attention_norm_bias, config.norm_eps);
-  const ValueId qkv =
-      b.linear_to_ranks("attention.qkv", normed, qkv_weight, qkv_bias, {W, W, W});  // (T, 3W)
+  const ValueId qkv = b.linear_to_ranks("attention.qkv", normed, qkv_weight, qkv_bias,
+                                        b.shared_qkv(heads));  // (T, 3W)
   const ValueId context =
       b.attention("attention.context", qkv, b.heads_of_rank(heads),
                   /*causal=*/true, model.attention_dropout, decoder_attention_probs);

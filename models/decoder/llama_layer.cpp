@@ -101,10 +101,9 @@ void add_llama_layer(ModelBuilder& builder,
       config.has_layer_norms
           ? b.norm("attention.norm", x, p.attention_norm, p.attention_norm_bias, eps)
           : b.rms_norm("attention.norm", x, p.attention_norm, eps, offset);
-  const int64_t q_rows = heads.width(), kv_rows = heads.n_kv_heads * heads.head_width;
   const BlockBuilder::Heads own_heads = b.heads_of_rank(heads);
-  const ValueId mapped = b.linear_to_ranks("attention.qkv", normed, p.qkv_weight, p.qkv_bias,
-                                           {q_rows, kv_rows, kv_rows});
+  const ValueId mapped =
+      b.linear_to_ranks("attention.qkv", normed, p.qkv_weight, p.qkv_bias, b.shared_qkv(heads));
   const ValueId qkv = config.norms_heads ? b.head_norm("attention.qkv", mapped, own_heads, p.q_norm,
                                                        p.k_norm, eps, rope, offset)
                                          : b.rotary("attention.qkv", mapped, own_heads, rope);
@@ -113,7 +112,7 @@ void add_llama_layer(ModelBuilder& builder,
   const auto mlp = [&](ValueId mlp_normed) {
     const ValueId gate_up =
         b.linear_to_ranks("mlp.gate_up", mlp_normed, p.gate_up_weight, p.gate_up_bias,
-                          {config.intermediate_size, config.intermediate_size});  // (T, 2F)
+                          {{config.intermediate_size}, {config.intermediate_size}});  // (T, 2F)
     b.recompute(gate_up);
     return b.gate("mlp.activated", config.gate, gate_up);  // (T, F)
   };

@@ -61,13 +61,12 @@ void add_encoder_layer(ModelBuilder& builder,
   const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(layer.norm));
   const ParamId norm_bias = b.bias("norm.bias", W, norm_bias_name(layer.norm));
 
-  const BlockBuilder::Heads heads =
-      b.heads_of_rank({.n_heads = H, .n_kv_heads = H, .head_width = W / H});
+  const BlockBuilder::Heads heads = {.n_heads = H, .n_kv_heads = H, .head_width = W / H};
   const ValueId x = b.input();  // (T, W)
   const ValueId qkv =
-      b.linear_to_ranks("attention.qkv", x, qkv_weight, qkv_bias, {W, W, W});  // (T, 3W)
-  const ValueId context = b.attention("attention.context", qkv, heads, layer.is_causal,
-                                      model.attention_dropout, attention_probs);
+      b.linear_to_ranks("attention.qkv", x, qkv_weight, qkv_bias, b.shared_qkv(heads));  // (T, 3W)
+  const ValueId context = b.attention("attention.context", qkv, b.heads_of_rank(heads),
+                                      layer.is_causal, model.attention_dropout, attention_probs);
   const ValueId dense = b.linear_from_ranks("attention.dense", context, dense_weight);
   const auto [attention_sum, attended] = b.residual_norm(
       "attention.sum", "attention.norm", dense, dense_bias, x, attention_norm_weight,

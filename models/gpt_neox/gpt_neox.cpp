@@ -49,7 +49,8 @@ void add_layer(ModelBuilder& builder,
   const ValueId normed =
       b.norm("attention.norm", x, attention_norm_weight, attention_norm_bias, eps);
   const ValueId qkv = b.rotary(
-      "attention.qkv", b.linear_to_ranks("attention.qkv", normed, qkv_weight, qkv_bias, {W, W, W}),
+      "attention.qkv",
+      b.linear_to_ranks("attention.qkv", normed, qkv_weight, qkv_bias, b.shared_qkv(heads)),
       b.heads_of_rank(heads), rope_table(*config.rope));  // (T, 3W)
   const ValueId context =
       b.attention("attention.context", qkv, b.heads_of_rank(heads), /*causal=*/true,

@@ -33,9 +33,10 @@ void add_layer(ModelBuilder& builder,
   const float p = model.hidden_dropout;
   const ValueId x = b.input();  // (T, W)
   const ValueId normed = b.norm("norm", x, norm_weight, norm_bias, model.norm_eps);
-  const ValueId qkv = b.rotary(
-      "attention.qkv", b.linear_to_ranks("attention.qkv", normed, qkv_weight, kNone, {W, W, W}),
-      b.heads_of_rank(heads), rope_table(*config.rope), /*interleaved=*/true);
+  const ValueId qkv =
+      b.rotary("attention.qkv",
+               b.linear_to_ranks("attention.qkv", normed, qkv_weight, kNone, b.shared_qkv(heads)),
+               b.heads_of_rank(heads), rope_table(*config.rope), /*interleaved=*/true);
   const ValueId context =
       b.attention("attention.context", qkv, b.heads_of_rank(heads), /*causal=*/true,
                   model.attention_dropout, decoder_attention_probs);

@@ -74,6 +74,22 @@ struct AttentionHeads {
   bool is_grouped() const { return n_kv_heads != n_heads; }
 };
 
+/** The columns of some heads, of which each of several ranks has as many: its own ones, or where
+ * the ranks are more than the heads one head, which ranks that follow each other have, too. */
+struct SharedHeads {
+  int64_t columns = 0;     ///< of all heads
+  int64_t head_width = 1;  ///< 1: columns are shared one by one
+
+  int64_t n_own(int n_ranks) const { return std::max(columns / n_ranks, head_width); }
+  int64_t first_of(int rank, int n_ranks) const {
+    return rank * columns / n_ranks / n_own(n_ranks) * n_own(n_ranks);
+  }
+  /** No rank before it has the same columns. */
+  bool has_first(int rank, int n_ranks) const {
+    return rank == 0 || first_of(rank - 1, n_ranks) != first_of(rank, n_ranks);
+  }
+};
+
 /** Scratch and library bytes of attention alone, without the column sum for a bias's gradient.
  * `gpu_multiprocessors` decides how often flash's deterministic backward splits its sums. */
 ScratchNeed attention_scratch(AttentionBackend backend,

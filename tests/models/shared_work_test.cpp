@@ -155,6 +155,25 @@ TEST_P(SharedWork, IsThatOfOneRank) {
   }
 }
 
+/** More ranks than heads of keys and values: a head is of several ranks. */
+TEST(SharedHeads, OfSeveralRanksGiveTheSumOfTheirGradients) {
+  for (const char* const name : {"llama", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(name);
+    nlohmann::ordered_json config = test::small_config(
+        name,
+        {.vocab = kVocab, .width = 32, .layers = 2, .heads = 4, .inner = 40, .positions = 24});
+    config["num_key_value_heads"] = 2;
+    const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+    const Family& family = family_of(reader);
+    const Found one = run(config, family, {});
+    for (const Sharing& sharing : {Sharing{.sp_size = 2}, Sharing{.sp_size = 4},
+                                   Sharing{.tp_size = 2}, Sharing{.tp_size = 4}}) {
+      SCOPED_TRACE(testing::Message() << "sp " << sharing.sp_size << ", tp " << sharing.tp_size);
+      expect_like(run(config, family, sharing), one);
+    }
+  }
+}
+
 /** A vocabulary in pieces, of each of which a rank has a share. */
 TEST(SharedWordsInPieces, AreThoseOfOneRank) {
   constexpr int64_t kWords = 9000, kPiece_elements = 4096 * 32;

@@ -5,6 +5,16 @@
 
 namespace ferry::ops {
 
+namespace {
+
+/** Tokens of a rank. */
+int64_t rows_of_rank(const OpCase& c) {
+  const auto v = values_of<AllToAllValues>(c.op);
+  return c.rows(c.op.with<AllToAllAttributes>().to_heads ? v.x : v.y);
+}
+
+}  // namespace
+
 const OpDef kAllToAll = {
     .name = "all_to_all",
     .values = AllToAllValues<int>::kNames,
@@ -12,9 +22,12 @@ const OpDef kAllToAll = {
     .attributes =
         [](const Op& op) {
           const auto& with = op.with<AllToAllAttributes>();
+          std::vector<int64_t> columns;
+          for (const SharedHeads& part : with.parts)
+            columns.push_back(part.columns);
           return fmt::format("to {} of {} ranks, parts of {} columns",
                              with.to_heads ? "heads" : "tokens", with.n_ranks,
-                             fmt::join(with.parts, ", "));
+                             fmt::join(columns, ", "));
         },
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {
@@ -25,18 +38,16 @@ const OpDef kAllToAll = {
         },
     // The columns of each rank's heads lie together there.
     .scratch = [](const OpCase& c, Part) -> ScratchNeed {
-      const ValueId x = values_of<AllToAllValues>(c.op).x;
-      const int64_t n_ranks = c.op.with<AllToAllAttributes>().n_ranks;
+      const auto& with = c.op.with<AllToAllAttributes>();
       return {.forward_bytes =
-                  n_ranks * stacked_bytes(c.compute_bytes(c.rows(x) * c.columns(x) / n_ranks))};
+                  with.n_ranks * stacked_bytes(c.compute_bytes(rows_of_rank(c) * with.n_own()))};
     },
     .add_work =
         [](BlockWork& work, const OpCase& c, const Call&) {
           const auto& with = c.op.with<AllToAllAttributes>();
-          const ValueId x = values_of<AllToAllValues>(c.op).x;
-          const int64_t n_bytes = c.compute_bytes(c.rows(x) * c.columns(x));
-          work.exchanged_bytes += n_bytes / with.n_ranks * (with.n_ranks - 1);
-          work.memory_bytes += c.traffic(x, 4);
+          const int64_t n_bytes = c.compute_bytes(rows_of_rank(c) * with.n_own());
+          work.exchanged_bytes += n_bytes * (with.n_ranks - 1);
+          work.memory_bytes += 4 * n_bytes * with.n_ranks;
           const auto n_copies = with.n_ranks * static_cast<int>(with.parts.size()) + 1;
           work.n_kernels += n_copies + 1;
           work.n_operations += n_copies;

@@ -9,12 +9,20 @@ struct AllToAllAttributes {
   int n_ranks = 1;
   /** From own tokens with all heads to all tokens with own heads; false: back. */
   bool to_heads = true;
-  /** Columns of all heads, part by part: queries, keys, values. A rank's heads are the same share
-   * of each part. */
-  std::vector<int64_t> parts;
+  /** Queries, keys, values. */
+  std::vector<SharedHeads> parts;
+
+  /** Columns of a rank's heads. */
+  int64_t n_own() const {
+    int64_t n = 0;
+    for (const SharedHeads& part : parts)
+      n += part.n_own(n_ranks);
+    return n;
+  }
 };
 
-/** Of own tokens (T, W), of all tokens (n_ranks T, W / n_ranks). */
+/** Of own tokens (T, W), of all tokens (n_ranks T, n_own()). The gradient of a head that several
+ * ranks have is the sum of theirs. */
 template <class T>
 struct AllToAllValues {
   T x, y;

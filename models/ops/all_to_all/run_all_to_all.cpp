@@ -5,23 +5,42 @@ namespace ferry::ops {
 
 namespace {
 
-/** Columns of the heads of one rank, in memory of their own, from or into those of all heads. */
-void copy_heads(
-    const AllToAllAttributes& with, at::Tensor& all, at::Tensor& own, int rank, bool is_into_own) {
+/** Calls each(columns of all heads, the rank's own, the part) for queries, keys and values. */
+template <class Each>
+void for_parts(const AllToAllAttributes& with,
+               const at::Tensor& all,
+               const at::Tensor& own,
+               int rank,
+               const Each& each) {
   int64_t in_all = 0, in_own = 0;
-  for (const int64_t columns : with.parts) {
-    const int64_t n = columns / with.n_ranks;
-    at::Tensor of_all = all.narrow(1, in_all + rank * n, n), of_own = own.narrow(1, in_own, n);
-    if (is_into_own)
-      of_own.copy_(of_all);
-    else
-      of_all.copy_(of_own);
-    in_all += columns;
+  for (const SharedHeads& part : with.parts) {
+    const int64_t n = part.n_own(with.n_ranks), first = part.first_of(rank, with.n_ranks);
+    at::Tensor of_all = all.narrow(1, in_all + first, n), of_own = own.narrow(1, in_own, n);
+    each(of_all, of_own, part);
+    in_all += part.columns;
     in_own += n;
   }
 }
 
-std::span<std::byte> bytes_of(at::Tensor& x) {
+/** Puts the columns of a rank's heads together. */
+void take_heads(const AllToAllAttributes& with, const at::Tensor& all, at::Tensor& own, int rank) {
+  for_parts(with, all, own, rank, [](at::Tensor& of_all, at::Tensor& of_own, const SharedHeads&) {
+    of_own.copy_(of_all);
+  });
+}
+
+/** Puts them back, one rank after the other. */
+void give_heads(const AllToAllAttributes& with, at::Tensor& all, const at::Tensor& own, int rank) {
+  for_parts(with, all, own, rank,
+            [&](at::Tensor& of_all, at::Tensor& of_own, const SharedHeads& part) {
+              if (part.has_first(rank, with.n_ranks))
+                of_all.copy_(of_own);
+              else
+                of_all.add_(of_own);
+            });
+}
+
+std::span<std::byte> bytes_of(const at::Tensor& x) {
   return {static_cast<std::byte*>(x.data_ptr()), x.nbytes()};
 }
 
@@ -35,26 +54,19 @@ void exchange(const OpCall& c, at::Tensor& of_tokens, at::Tensor& of_heads, bool
   std::vector<at::Tensor> columns;
   for (int rank = 0; rank < with.n_ranks; ++rank) {
     at::Tensor rows = of_heads.narrow(0, rank * n_tokens, n_tokens);
-    if (rank == ranks.rank()) {
-      copy_heads(with, of_tokens, rows, rank, to_heads);
-      columns.emplace_back();
-      of_columns.emplace_back();
-      of_rows.emplace_back();
-      continue;
-    }
-    at::Tensor& its =
-        columns.emplace_back(c.scratch.take({n_tokens, of_heads.size(1)}, of_heads.scalar_type()));
-    if (to_heads) copy_heads(with, of_tokens, its, rank, /*is_into_own=*/true);
-    of_columns.push_back(bytes_of(its));
-    of_rows.push_back(bytes_of(rows));
+    const bool is_own = rank == ranks.rank();
+    at::Tensor& its = columns.emplace_back(
+        is_own ? rows : c.scratch.take({n_tokens, of_heads.size(1)}, of_heads.scalar_type()));
+    if (to_heads) take_heads(with, of_tokens, its, rank);
+    of_columns.push_back(is_own ? std::span<std::byte>() : bytes_of(its));
+    of_rows.push_back(is_own ? std::span<std::byte>() : bytes_of(rows));
   }
   const auto& sends = to_heads ? of_columns : of_rows;
   const auto& receives = to_heads ? of_rows : of_columns;
   const std::vector<std::span<const std::byte>> sent(sends.begin(), sends.end());
   ranks.exchange(sent, receives);
   for (int rank = 0; rank < with.n_ranks && !to_heads; ++rank)
-    if (rank != ranks.rank())
-      copy_heads(with, of_tokens, columns[static_cast<size_t>(rank)], rank, /*is_into_own=*/false);
+    give_heads(with, of_tokens, columns[static_cast<size_t>(rank)], rank);
 }
 
 }  // namespace

@@ -4,11 +4,12 @@
 
 namespace ferry::ops {
 
-/** What each of the ranks that share a layer has of a dimension of the weight: rank r has n from
- * first + r * n on. */
+/** What each of the ranks that share a layer has of a dimension of the weight: n from first on, the
+ * next rank the next n, or the same where n_sharers have them. */
 struct WeightPart {
   int64_t first = 0;
   int64_t n = 0;  ///< 0: all
+  int n_sharers = 1;
 };
 
 struct LinearAttributes {

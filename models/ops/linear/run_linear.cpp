@@ -24,7 +24,7 @@ at::Tensor own_part(const OpCall& c, const at::Tensor& w) {
   const auto& with = c.op.with<LinearAttributes>();
   if (!w.defined()) return w;
   const auto part = [&](int dimension, const WeightPart& its) {
-    return w.narrow(dimension, its.first + rank_of(c) * its.n, its.n);
+    return w.narrow(dimension, its.first + rank_of(c) / its.n_sharers * its.n, its.n);
   };
   if (with.rows.n > 0) return part(0, with.rows);
   return with.columns.n > 0 ? part(1, with.columns) : w;

@@ -165,7 +165,7 @@ TEST_F(SharedWork, RefuseWhatTheyCannotDo) {
   const auto of_decoder = [&](std::vector<std::string> more) {
     return refusal(run_of("causal-lm", "refused", std::move(more)));
   };
-  EXPECT_NE(of_decoder({"--gpus=4", "--sp-size=4"}).find("2 heads of keys and values"),
+  EXPECT_NE(of_decoder({"--gpus=3", "--sp-size=3"}).find("4 heads of attention"),
             std::string::npos);
   EXPECT_NE(of_decoder({"--gpus=3", "--sp-size=2"}).find("a divisor of gpus / pipe_size"),
             std::string::npos);
@@ -176,7 +176,7 @@ TEST_F(SharedWork, RefuseWhatTheyCannotDo) {
             std::string::npos);
   EXPECT_NE(of_decoder({"--gpus=2", "--sp-size=2", "--sample-prompts=the"}).find("sample_prompts"),
             std::string::npos);
-  EXPECT_NE(of_decoder({"--gpus=4", "--tp-size=4"}).find("2 heads of keys and values"),
+  EXPECT_NE(of_decoder({"--gpus=3", "--tp-size=3"}).find("4 heads of attention"),
             std::string::npos);
   EXPECT_NE(of_decoder({"--gpus=4", "--tp-size=2", "--sp-size=2"}).find("not both"),
             std::string::npos);
