@@ -6468,10 +6468,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>hosts 在其他主机上启动的程序；留空则使用本程序的路径。</translation>
     </message>
     <message>
-        <source>For experiments: what each of several GPUs holds of layers that live on the GPUs: their whole weights, and a part of states and gradients (2), or a part of the weights, too (3), which come together for each pass. auto takes the faster one that fits. Never changes the result.</source>
-        <translation>供实验使用：多块 GPU 中的每一块为驻留在 GPU 上的层保存什么：完整的权重以及一部分状态和梯度（2），或者权重也只保存一部分（3），每次计算时再合到一起。auto 取放得下的方式中较快的一种。不会改变结果。</translation>
-    </message>
-    <message>
         <source>Reduction of gradients</source>
         <translation>梯度的归约</translation>
     </message>
@@ -6542,6 +6538,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>So many GPUs work on each micro-batch together: each has some of a layer&apos;s heads and columns, and they add up what they found twice a layer (tensor parallelism). A divisor of gpus and of the number of heads. It wants GPUs that reach each other fast; gpu_split moves less. The result is that of one GPU but for the rounding of sums, and on GPUs for the dropout of attention.</source>
         <translation>这么多 GPU 一起处理每个微批次：每个承担一层中部分注意力头和列，每层两次把各自的结果相加（张量并行）。它是 gpus 和注意力头数的约数。适合彼此连接很快的 GPU；gpu_split 传输得更少。结果与单个 GPU 相同，只差求和的舍入；在 GPU 上注意力的随机丢弃也不同。</translation>
+    </message>
+    <message>
+        <source>For experiments: what each of several GPUs holds of layers that live on the GPUs: their whole weights, and a part of states and gradients (2), or a part of the weights, too (3), which come together for each pass. 1 is taken as 2: no GPU keeps gradients that are another one&apos;s. auto takes the faster one that fits. Never changes the result.</source>
+        <translation>供实验使用：多块 GPU 中的每一块为驻留在 GPU 上的层保存什么：完整的权重以及一部分状态和梯度（2），或者权重也只保存一部分（3），每次计算时再合到一起。1 按 2 处理：没有 GPU 保留属于其他 GPU 的梯度。auto 取放得下的方式中较快的一种。不会改变结果。</translation>
     </message>
 </context>
 <context>

@@ -219,12 +219,13 @@ std::vector<Option> machine_options() {
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
-       .choices = {"auto", "2", "3"},
+       .choices = {"auto", "1", "2", "3"},
        .verbs = kTraining,
        .help = "For experiments: what each of several GPUs holds of layers that live on the GPUs: "
                "their whole weights, and a part of states and gradients (2), or a part of the "
-               "weights, too (3), which come together for each pass. auto takes the faster one "
-               "that fits. Never changes the result."},
+               "weights, too (3), which come together for each pass. 1 is taken as 2: no GPU keeps "
+               "gradients that are another one's. auto takes the faster one that fits. Never "
+               "changes the result."},
       {.key = "reduction",
        .label = "Reduction of gradients",
        .type = Type::choice,
