@@ -171,6 +171,29 @@ TEST(Simulation, ManyRanksTakeAsLongAsOneWithTheMicroBatchesOfOne) {
           << world << " ranks, " << n_each << " micro-batches each";
 }
 
+// Ranks that share a micro-batch have less work each, and exchange within its passes.
+TEST(Simulation, RanksThatShareAMicroBatchTakeAsLongAsTheirLinksAllow) {
+  const auto step_s = [](const Sharing& sharing, double exchange_bytes_per_s) {
+    const ModelTable model = bert(1024, 24, HeadKind::masked_lm, 1024, sharing);
+    const MachineProfile machine = machine_of_ranks(exchange_bytes_per_s);
+    PlanRequest request = request_of_ranks(machine, sharing.n_ranks(), 1);
+    request.n_stages = 1;
+    request.reduction = Reduction::ordered;
+    const Plan plan = make_plan(model, request);
+    EXPECT_EQ(plan.n_micro, sharing.n_ranks());
+    EXPECT_EQ(plan.shape.n_micro_max, 1);
+    EXPECT_EQ(whole_batch(model, plan.largest).tokens, 16 * request.max_length);
+    return plan.predicted->step_s;
+  };
+  const double alone_s = step_s({}, 1e15);
+  for (const auto& [two, four] : {std::pair(Sharing{.sp_size = 2}, Sharing{.sp_size = 4}),
+                                  std::pair(Sharing{.tp_size = 2}, Sharing{.tp_size = 4})}) {
+    EXPECT_NEAR(step_s(two, 1e15) / alone_s, 0.5, 0.12);
+    EXPECT_NEAR(step_s(four, 1e15) / alone_s, 0.25, 0.12);
+    EXPECT_GT(step_s(two, 1e9), 2 * alone_s);
+  }
+}
+
 // With the blocks split, ranks wait for each other at the ends of a step, or all the time where
 // there are fewer micro-batches than ranks.
 TEST(Simulation, RanksWaitForWhatTheBlocksBeforeTheirsLeave) {

@@ -12,7 +12,8 @@ namespace ferry::test {
 inline ModelTable bert(int64_t width,
                        int n_layers,
                        HeadKind head = HeadKind::classification,
-                       int64_t vocab_size = 1024) {
+                       int64_t vocab_size = 1024,
+                       const Sharing& sharing = {}) {
   const nlohmann::json json = {{"model_type", "bert"},
                                {"vocab_size", vocab_size},
                                {"hidden_size", width},
@@ -25,6 +26,7 @@ inline ModelTable bert(int64_t width,
   options.head = head;
   options.compute = DType::bf16;
   options.attention = AttentionBackend::flash;
+  options.sharing = sharing;
   return make_bert_table(parse_bert_config(json), options);
 }
 
