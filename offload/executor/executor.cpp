@@ -122,11 +122,12 @@ StepRun Executor::begin(int n_micro, UpdateRule rule, std::function<bool()> drop
   return {*this, training(n_micro, order, each_decides), /*trains=*/true, std::move(drops)};
 }
 
-StepRun Executor::begin_evaluation() {
+StepRun Executor::begin_evaluation(int n_micro) {
+  n_evaluated_ = n_micro;
   const int64_t version = memory_.weights_version();
   const bool fetches = std::exchange(own_slots_version_, version) != version;
-  ReadyList& list = evaluation_lists_[fetches];
-  if (list.actions.empty()) list = ready(make_evaluation_list(shape_, layout_, fetches));
+  ReadyList& list = evaluation_lists_[{fetches, n_micro}];
+  if (list.actions.empty()) list = ready(make_evaluation_list(shape_, layout_, fetches, n_micro));
   return {*this, list, /*trains=*/false, {}};
 }
 
@@ -139,10 +140,10 @@ std::optional<StepOutcome> Executor::step(int n_micro,
   return run.finish();
 }
 
-double Executor::evaluate(ComputeWork& work) {
-  StepRun run = begin_evaluation();
+std::vector<double> Executor::evaluate(ComputeWork& work, int n_micro) {
+  StepRun run = begin_evaluation(n_micro);
   run.submit_all(work);
-  return run.finish().value().loss;
+  return run.finish().value().losses;
 }
 
 void Executor::start(const ReadyList& list, bool trains) {
@@ -162,25 +163,34 @@ void Executor::start(const ReadyList& list, bool trains) {
 void Executor::finish_evaluation(const ReadyList& list) {
   wait_for(list.items.back().ended, list.actions);
   outcome_ = {};
-  std::vector<double> losses(static_cast<size_t>(shape_.n_losses()));
+  const int n_losses = shape_.n_losses();
+  std::vector<double> losses(
+      static_cast<size_t>(n_evaluated_ * n_losses));  // by micro-batch and part
+  const auto index_of = [&](int micro, int part) {
+    return static_cast<size_t>(micro * n_losses + part);
+  };
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (!block(b).has_loss || !shape_.runs(b)) continue;
     const int part = shape_.loss_index(b);
-    losses[static_cast<size_t>(part)] = static_cast<double>(
-        *at<float>({.region = layout_.step_sums_on_host,
-                    .offset = loss_slot(shape_, 0, part) * static_cast<int64_t>(sizeof(double))}));
-  }
-  if (!shape_.deals_blocks()) {
-    for (double loss : losses)
-      outcome_.loss += loss;
-    return;
-  }
-  const std::vector<std::vector<double>> all = link_->gather(losses);
-  for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (block(b).has_loss) {
-      const int rank = shape_.ranks.rank_at(block(b).stage, shape_.ranks.replica());
-      outcome_.loss += all[static_cast<size_t>(rank)][static_cast<size_t>(shape_.loss_index(b))];
+    for (int micro = 0; micro < n_evaluated_; ++micro) {
+      const int64_t slot = loss_slot(shape_, micro, part);
+      losses[index_of(micro, part)] =
+          static_cast<double>(*at<float>({.region = layout_.step_sums_on_host,
+                                          .offset = slot * static_cast<int64_t>(sizeof(double))}));
     }
+  }
+  std::vector<std::vector<double>> all;  // by rank
+  if (shape_.deals_blocks()) all = link_->gather(losses);
+  for (int micro = 0; micro < n_evaluated_; ++micro) {
+    double& loss = outcome_.losses.emplace_back();
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      if (!block(b).has_loss) continue;
+      const size_t index = index_of(micro, shape_.loss_index(b));
+      const int rank = shape_.ranks.rank_at(block(b).stage, shape_.ranks.replica());
+      loss += all.empty() ? losses[index] : all[static_cast<size_t>(rank)][index];
+    }
+    outcome_.loss += loss;
+  }
 }
 
 void Executor::measure_run_ahead(std::chrono::duration<double> step) {

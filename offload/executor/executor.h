@@ -66,15 +66,16 @@ class Executor {
    * and the GPU's queues are empty. It is asked again and again; the GPU has at most about two
    * seconds of work ahead then. */
   StepRun begin(int n_micro, UpdateRule rule, std::function<bool()> drops = {});
-  /** Begins forwards only, of micro-batch 0; the outcome has their loss alone. */
-  StepRun begin_evaluation();
+  /** Begins forwards only, of so many micro-batches of each rank; the outcome has their losses
+   * alone. */
+  StepRun begin_evaluation(int n_micro = 1);
   /** A whole step in the compute queue; nothing: it was dropped. */
   std::optional<StepOutcome> step(int n_micro,
                                   UpdateRule rule,
                                   ComputeWork& work,
                                   std::function<bool()> drops = {});
-  /** A whole evaluation: its loss. */
-  double evaluate(ComputeWork& work);
+  /** A whole evaluation: the losses of this rank's micro-batches. */
+  std::vector<double> evaluate(ComputeWork& work, int n_micro = 1);
   /** Waits for updates under way, and for a checkpoint: segments may be read after it. */
   void settle();
   /** Waits until nothing is under way on the GPU and what lies there is as the last step left it;
@@ -250,8 +251,10 @@ class Executor {
   std::chrono::milliseconds watchdog_;
   /** By number of micro-batches, update order and whether each block decides. */
   std::map<std::tuple<int, UpdateOrder, bool>, ReadyList> lists_;
-  std::array<ReadyList, 2> evaluation_lists_;  ///< without fetches into own slots, and with them
-  int64_t own_slots_version_ = -1;             ///< the version of the weights there
+  /** By whether they fetch into own slots, and micro-batches. */
+  std::map<std::pair<bool, int>, ReadyList> evaluation_lists_;
+  int n_evaluated_ = 0;             ///< micro-batches of the last evaluation
+  int64_t own_slots_version_ = -1;  ///< the version of the weights there
   struct BlockUpdate {
     std::vector<SpanUpdate> spans;   ///< the whole block, or its pieces
     std::vector<ElementRange> gaps;  ///< between trained tensors

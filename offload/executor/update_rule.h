@@ -22,7 +22,8 @@ struct Decision {
 };
 
 struct StepOutcome {
-  double loss = 0;        ///< sum of the micro-batches' contributions, in order
+  double loss = 0;             ///< sum of the micro-batches' contributions, in order
+  std::vector<double> losses;  ///< of an evaluation, by micro-batch of this rank
   double square_sum = 0;  ///< the square sum of the gradients as summed (scaled by the loss scale)
   Decision decision;
 };

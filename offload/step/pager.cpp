@@ -575,8 +575,11 @@ StepList make_training_list(const StepShape& shape,
 
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
-                              bool fetches_own_slots) {
-  const int n_micro = shape.ranks.n_replicas();
+                              bool fetches_own_slots,
+                              int n_rounds) {
+  FERRY_CHECK(n_rounds >= 1 && n_rounds <= shape.n_micro_max, "{} micro-batches, planned {}",
+              n_rounds, shape.n_micro_max);
+  const int n_micro = n_rounds * shape.ranks.n_replicas();
   return ListMaker(shape, layout, n_micro, false).evaluation(fetches_own_slots);
 }
 

@@ -25,11 +25,12 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order = UpdateOrder::after_decision,
                             bool each_decides = false);
-/** Forward only, one micro-batch of each replica: fetch, forward, losses to the host. Without
- * `fetches_own_slots` the device still has the weights that stay there: no step was taken since the
- * last list. */
+/** Forward only, `n_rounds` micro-batches of each replica: fetch, forward, losses to the host.
+ * Without `fetches_own_slots` the device still has the weights that stay there: no step was taken
+ * since the last list. */
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
-                              bool fetches_own_slots = true);
+                              bool fetches_own_slots = true,
+                              int n_rounds = 1);
 
 }  // namespace ferry

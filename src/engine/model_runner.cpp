@@ -222,19 +222,17 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
                      : at::Tensor();
 }
 
-void ModelRunner::begin_step(int64_t step,
-                             bool training,
-                             float grad_scale,
-                             const StepItems& items) {
-  const auto weight_of = [](double n_items) {
-    return n_items > 0 ? static_cast<float>(1.0 / n_items) : 0.0f;
-  };
+void ModelRunner::begin_step(int64_t step, float grad_scale, const StepItems& items) {
   step_ = step;
-  training_ = training;
+  training_ = true;
   grad_scale_ = grad_scale;
-  loss_weight_ = weight_of(items.labels);
-  end_loss_weight_ = weight_of(items.ends);
-  n_step_tokens_ = items.tokens;
+  items_ = {items};
+}
+
+void ModelRunner::begin_evaluation(std::vector<StepItems> items) {
+  training_ = false;
+  grad_scale_ = 1;
+  items_ = std::move(items);
 }
 
 RandomKey ModelRunner::key(const Action& action) const {
@@ -252,13 +250,17 @@ RandomKey ModelRunner::key(const Action& action) const {
 }
 
 BatchTensors& ModelRunner::batch(const Action& action, const PassMemory&) {
+  const auto weight_of = [](double n_items) {
+    return n_items > 0 ? static_cast<float>(1.0 / n_items) : 0.0f;
+  };
   BatchTensors& b = batches_[static_cast<size_t>(action.micro)];
-  b.loss_weight = loss_weight_;
-  b.end_loss_weight = end_loss_weight_;
+  const StepItems& items = training_ ? items_.front() : items_[static_cast<size_t>(action.micro)];
+  b.loss_weight = weight_of(items.labels);
+  b.end_loss_weight = weight_of(items.ends);
   b.grad_scale = grad_scale_;
   b.sharing_ranks = sharing_ranks_.get();
   b.token_share = static_cast<double>(n_real_tokens_[static_cast<size_t>(action.micro)]) /
-                  std::max(n_step_tokens_, 1.0);
+                  std::max(items.tokens, 1.0);
   b.class_weights = training_ ? class_weights_ : at::Tensor();
   return b;
 }
@@ -429,8 +431,9 @@ void ModelRunner::run_block(const Action& action,
   graphs_->run(graph, random, work);
 }
 
-std::vector<float> ModelRunner::logits() {
-  const BatchTensors& b = batches_[0];
+std::vector<float> ModelRunner::logits(int micro) {
+  const auto m = static_cast<size_t>(micro);
+  const BatchTensors& b = batches_[m];
   const int64_t rows = has_token_logits(model_.head)
                            ? b.cu_seqlens_host[static_cast<size_t>(b.n_seqs_real)]
                            : b.n_seqs_real;
@@ -438,7 +441,7 @@ std::vector<float> ModelRunner::logits() {
   std::vector<float> out(static_cast<size_t>(rows * columns));
   const Layout& layout = memory_.layout();
   std::byte* from = generates_ ? memory_.at(layout.generation) + generation_.logits
-                               : memory_.at(layout.batches[0]) + layout_.logits;
+                               : memory_.at(layout.batches[m]) + layout_.logits;
   device_.submit(QueueId::d2h, [&] {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));
   });

@@ -47,10 +47,12 @@ class ModelRunner final : public ComputeWork {
   /** Copies a micro-batch into its host region, before the executor begins with it. */
   void load(int micro, const HostBatch& batch);
   /** Set before each step, whose index keys its random numbers. */
-  void begin_step(int64_t step, bool training, float grad_scale, const StepItems& items);
-  /** (n_seqs_real, n_labels) fp32 of the last evaluation, (tokens before the tail, n_labels) where
-   * logits are the tokens', (n_seqs_real, vocabulary) of a batch that generates. */
-  std::vector<float> logits();
+  void begin_step(int64_t step, float grad_scale, const StepItems& items);
+  /** Set before each evaluation; items of each micro-batch. */
+  void begin_evaluation(std::vector<StepItems> items);
+  /** (n_seqs_real, n_labels) fp32 of a micro-batch of the last evaluation, (tokens before the tail,
+   * n_labels) where logits are the tokens', (n_seqs_real, vocabulary) of one that generates. */
+  std::vector<float> logits(int micro = 0);
 
   /** Null where the blocks run without. */
   const BlockGraphs* graphs() const { return graphs_.get(); }
@@ -99,9 +101,8 @@ class ModelRunner final : public ComputeWork {
   int64_t step_ = 0;
   bool training_ = false;
   float grad_scale_ = 1;
-  float loss_weight_ = 1, end_loss_weight_ = 1;
-  double n_step_tokens_ = 0;
-  at::Tensor class_weights_;                                  ///< on the device; undefined without
+  std::vector<StepItems> items_;  ///< of the step, or by micro-batch of an evaluation
+  at::Tensor class_weights_;      ///< on the device; undefined without
   std::function<void(RandomKey&, const Action&)> key_fault_;  ///< planted by RunnerProbe
   std::vector<KvCache> caches_;                               ///< by block
   bool generates_ = false;                                    ///< the batch that was loaded last

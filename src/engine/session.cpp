@@ -78,8 +78,7 @@ void Session::load(std::span<const HostBatch> micro_batches, bool commits) {
   if (commits && std::exchange(is_uncommitted_, false)) commit_states();
   for (size_t m = 0; m < micro_batches.size(); ++m)
     runner_->load(static_cast<int>(m), micro_batches[m]);
-  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(),
-                      items_of_step(micro_batches));
+  runner_->begin_step(n_steps_, optimizer_.loss_scale(), items_of_step(micro_batches));
 }
 
 StepItems Session::items_of_step(std::span<const HostBatch> micro_batches) {
@@ -204,21 +203,35 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   return evaluated.front().loss;
 }
 
+int Session::n_evaluated_at_once() const {
+  const bool gains = shape_.order == AccumulationOrder::vertical || shape_.deals_blocks();
+  const int n_replicas = leader_ ? shape_.ranks.n_replicas() : 1;
+  return (gains ? shape_.n_micro_max : 1) * n_replicas / shape_.ranks.sharing.n_ranks();
+}
+
 std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches,
                                               bool wants_logits) {
   FERRY_CHECK(!batches.empty() && std::ssize(batches) <= n_evaluated_at_once(),
               "{} batches to evaluate, {} at once", batches.size(), n_evaluated_at_once());
-  const MicroBatchParts parts(batches, leader_ ? shape_.ranks.sharing : Sharing(),
-                              /*evaluates=*/true);
-  if (leader_) leader_->evaluate(parts.batches(), wants_logits);
-  std::vector<Evaluated> of_parts(parts.batches().size());
-  of_parts.front().loss =
-      evaluate_own(parts.batches().front(), wants_logits ? &of_parts.front().logits : nullptr);
-  if (leader_) leader_->take_evaluated(of_parts);
-  if (of_parts.size() == batches.size()) return of_parts;
+  if (!leader_) return evaluate_own(batches, wants_logits);
+  const MicroBatchParts parts(batches, shape_.ranks.sharing, /*evaluates=*/true);
+  // Each replica has as many: the last ones are there once more.
+  const auto n_parts = static_cast<size_t>(shape_.ranks.sharing.n_ranks()),
+             n_replicas = static_cast<size_t>(shape_.ranks.n_replicas());
+  std::vector<HostBatch> all(parts.batches().begin(), parts.batches().end());
+  while (all.size() % n_replicas != 0)
+    all.push_back(all[all.size() - n_parts]);
+  leader_->evaluate(all, wants_logits);
+  std::vector<Evaluated> of_parts(all.size());
+  std::vector<HostBatch> of_leader;
+  for (size_t n = 0; n < all.size(); n += n_replicas)
+    of_leader.push_back(all[n]);
+  std::vector<Evaluated> own = evaluate_own(of_leader, wants_logits);
+  for (size_t n = 0; n < own.size(); ++n)
+    of_parts[n * n_replicas] = std::move(own[n]);
+  leader_->take_evaluated(of_parts);
   std::vector<Evaluated> evaluated(batches.size());
-  const auto n_parts = static_cast<size_t>(shape_.ranks.sharing.n_ranks());
-  for (size_t p = 0; p < of_parts.size(); ++p) {
+  for (size_t p = 0; p < batches.size() * n_parts; ++p) {
     Evaluated& whole = evaluated[p / n_parts];
     whole.loss += of_parts[p].loss;
     if (shape_.ranks.sharing.tp_size > 1 && p % n_parts > 0) continue;  // the same logits
@@ -227,16 +240,25 @@ std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches
   return evaluated;
 }
 
-double Session::evaluate_own(const HostBatch& batch, std::vector<float>* logits) {
+std::vector<Evaluated> Session::evaluate_own(std::span<const HostBatch> batches,
+                                             bool wants_logits) {
   put_on_drive();
-  runner_->load(0, batch);
-  runner_->begin_step(n_steps_, /*training=*/false, 1.0f,
-                      {.labels = static_cast<double>(batch.n_label_items),
-                       .ends = static_cast<double>(batch.n_end_items),
-                       .tokens = static_cast<double>(batch.n_real_tokens())});
-  const double loss = executor_->evaluate(*runner_);
-  if (logits) *logits = runner_->logits();
-  return loss;
+  std::vector<StepItems> items;
+  for (const HostBatch& batch : batches) {
+    runner_->load(static_cast<int>(items.size()), batch);
+    items.push_back({.labels = static_cast<double>(batch.n_label_items),
+                     .ends = static_cast<double>(batch.n_end_items),
+                     .tokens = static_cast<double>(batch.n_real_tokens())});
+  }
+  runner_->begin_evaluation(std::move(items));
+  const std::vector<double> losses =
+      executor_->evaluate(*runner_, static_cast<int>(batches.size()));
+  std::vector<Evaluated> evaluated(batches.size());
+  for (size_t n = 0; n < evaluated.size(); ++n) {
+    evaluated[n].loss = losses[n];
+    if (wants_logits) evaluated[n].logits = runner_->logits(static_cast<int>(n));
+  }
+  return evaluated;
 }
 
 bool Session::leave_gpu() {

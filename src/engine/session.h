@@ -118,12 +118,13 @@ class Session {
    * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
    * steps it changes nothing that the second one reads. Each replica has a batch, and its loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
-  /** Batches that the replicas evaluate at once, where a rank leads. */
-  int n_evaluated_at_once() const {
-    return leader_ ? shape_.ranks.n_replicas() / shape_.ranks.sharing.n_ranks() : 1;
-  }
-  /** At most as many batches, one for each replica or for those that share it. */
+  /** Batches that are evaluated at once. Each replica has one, or those that share it; several
+   * where weights then come to the device once for all of them, or where stages would wait. */
+  int n_evaluated_at_once() const;
+  /** At most as many batches. */
   std::vector<Evaluated> evaluate_each(std::span<const HostBatch> batches, bool wants_logits);
+  /** The same of this rank's batches alone, where another rank leads. */
+  std::vector<Evaluated> evaluate_own(std::span<const HostBatch> batches, bool wants_logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.
    * False where the driver cannot. */
@@ -165,7 +166,6 @@ class Session {
 
  private:
   void load(std::span<const HostBatch> micro_batches, bool commits);
-  double evaluate_own(const HostBatch& batch, std::vector<float>* logits);
   /** The items of a step's micro-batches on all ranks, added in the order of the micro-batches. */
   StepItems items_of_step(std::span<const HostBatch> micro_batches);
   /** Those of a step's micro-batches that are this rank's. */

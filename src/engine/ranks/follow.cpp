@@ -42,13 +42,13 @@ struct ReceivedBatches {
   }
 };
 
-void evaluate(Session& session, const HostBatch& batch, bool wants_logits, Comm& comm) {
-  std::vector<float> logits;
-  const double loss = session.evaluate(batch, wants_logits ? &logits : nullptr);
-  const auto n_logits = static_cast<int64_t>(logits.size());
-  comm.send(message_of(loss), kLeader);
-  comm.send(message_of(n_logits), kLeader);
-  if (n_logits > 0) comm.send(std::as_bytes(std::span(logits)), kLeader);
+void evaluate(Session& session, std::span<const HostBatch> batches, bool wants_logits, Comm& comm) {
+  for (const auto& [loss, logits] : session.evaluate_own(batches, wants_logits)) {
+    const auto n_logits = static_cast<int64_t>(logits.size());
+    comm.send(message_of(loss), kLeader);
+    comm.send(message_of(n_logits), kLeader);
+    if (n_logits > 0) comm.send(std::as_bytes(std::span(logits)), kLeader);
+  }
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void follow(Session& session, RankGroups& groups) {
         break;
       case RankVerb::evaluate:
         received.receive(comm, command.n);
-        evaluate(session, received.batches.front(), command.n_bytes != 0, comm);
+        evaluate(session, received.batches, command.n_bytes != 0, comm);
         break;
       case RankVerb::write:
         bytes.resize(static_cast<size_t>(command.n_bytes));

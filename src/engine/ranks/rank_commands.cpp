@@ -95,30 +95,29 @@ void RankLeader::rehearse(std::span<const HostBatch> micro_batches, bool settles
 }
 
 void RankLeader::evaluate(std::span<const HostBatch> batches, bool wants_logits) {
-  tell({.verb = RankVerb::evaluate, .n = 1, .n_bytes = wants_logits});
-  const auto n_parts = static_cast<size_t>(shape_.ranks.sharing.n_ranks());
-  for (int rank = 1; rank < world(); ++rank) {
-    const size_t replica = replica_of(rank);
-    const size_t of_last = batches.size() - n_parts + replica % n_parts;
-    send_batch(batches[replica < batches.size() ? replica : of_last], rank);
-  }
+  const auto n_replicas = static_cast<size_t>(shape_.ranks.n_replicas());
+  const auto n_rounds = static_cast<int32_t>(batches.size() / n_replicas);
+  tell({.verb = RankVerb::evaluate, .n = n_rounds, .n_bytes = wants_logits});
+  for (int rank = 1; rank < world(); ++rank)
+    for (size_t n = replica_of(rank); n < batches.size(); n += n_replicas)
+      send_batch(batches[n], rank);
 }
 
 void RankLeader::take_evaluated(std::span<Evaluated> evaluated) {
-  for (int rank = 1; rank < world(); ++rank) {
-    Evaluated its;
-    int64_t n_logits = 0;
-    receive_value(*groups_.commands, its.loss, rank);
-    receive_value(*groups_.commands, n_logits, rank);
-    its.logits.resize(static_cast<size_t>(n_logits));
-    if (n_logits > 0)
-      groups_.commands->receive(std::as_writable_bytes(std::span(its.logits)), rank);
-    if (replica_of(rank) >= evaluated.size()) continue;
-    Evaluated& of_replica = evaluated[replica_of(rank)];
-    of_replica.loss = its.loss;  // the same on all its stages
-    if (shape_.ranks.stage_of(rank) == shape_.blocks.back().stage)
-      of_replica.logits = std::move(its.logits);
-  }
+  const auto n_replicas = static_cast<size_t>(shape_.ranks.n_replicas());
+  for (int rank = 1; rank < world(); ++rank)
+    for (size_t n = replica_of(rank); n < evaluated.size(); n += n_replicas) {
+      Evaluated its;
+      int64_t n_logits = 0;
+      receive_value(*groups_.commands, its.loss, rank);
+      receive_value(*groups_.commands, n_logits, rank);
+      its.logits.resize(static_cast<size_t>(n_logits));
+      if (n_logits > 0)
+        groups_.commands->receive(std::as_writable_bytes(std::span(its.logits)), rank);
+      evaluated[n].loss = its.loss;  // the same on all its stages
+      if (shape_.ranks.stage_of(rank) == shape_.blocks.back().stage)
+        evaluated[n].logits = std::move(its.logits);
+    }
 }
 
 void RankLeader::write(const RankPart& part, int block, Segment segment, const std::byte* from) {

@@ -49,8 +49,7 @@ class RankLeader {
    * (MicroBatchParts) where ranks share micro-batches, as in an evaluation. */
   void step(std::span<const HostBatch> micro_batches);
   void rehearse(std::span<const HostBatch> micro_batches, bool settles);
-  /** Each replica evaluates a batch: the first of these is the leader's, and where there are fewer
-   * than replicas, several have the last one, or the parts of the last micro-batch. */
+  /** The replicas evaluate these in turn, the leader's one the first; each has as many. */
   void evaluate(std::span<const HostBatch> batches, bool wants_logits);
   /** What the others found, in the place of their batches. */
   void take_evaluated(std::span<Evaluated> evaluated);

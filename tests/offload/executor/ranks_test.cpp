@@ -105,6 +105,29 @@ class RanksTest : public testing::TestWithParam<ToyKind> {
 constexpr Placing kRankPlacings[] = {Placing::host, Placing::gpu, Placing::weights_on_gpu,
                                      Placing::drive};
 
+/** Of stages several micro-batches are under way, or a block's weights serve all of them. */
+TEST_P(RanksTest, EvaluateSeveralMicroBatchesAtOnce) {
+  constexpr int kEvaluated = 3;
+  const auto evaluates = [](ToyOptions& options) { options.n_evaluated = kEvaluated; };
+  ToyOptions one = options_of(sizes());
+  evaluates(one);
+  const Left expected = run_one(one);
+  ASSERT_EQ(expected.evaluations.size(), size_t{kEvaluated});
+  EXPECT_EQ(expected.evaluations.front(), run_one(options_of(sizes())).evaluations.front());
+  EXPECT_NE(expected.evaluations[0], expected.evaluations[1]);
+  for (const Placing placing : kRankPlacings)
+    for (const auto order : {AccumulationOrder::vertical, AccumulationOrder::horizontal})
+      for (const int world : {1, 2, 3}) {
+        ShapeOptions o = sizes();
+        o.placing = placing;
+        o.order = order;
+        o.ranks.n_stages = world;
+        SCOPED_TRACE(testing::Message() << world << " stages, placing " << static_cast<int>(placing)
+                                        << ", order " << static_cast<int>(order));
+        EXPECT_EQ(run_ranks(o, world, evaluates), expected);
+      }
+}
+
 TEST_P(RanksTest, HaveTheBitsOfOneInEveryPlaceAndOrder) {
   const Left expected = run_one(options_of(sizes()));
   ASSERT_EQ(expected.losses.size(), 5u);

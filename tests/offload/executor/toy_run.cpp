@@ -405,12 +405,14 @@ double ToyRun::evaluate() {
   // Each rank evaluates a batch, whatever share of a step it has.
   Ranks ranks = options_.shape.ranks;
   ranks.shares.clear();
-  write_batches(ranks, ranks.n_replicas());
+  write_batches(ranks, options_.n_evaluated * ranks.n_replicas());
   work_.begin_step(1000 + step_, ranks);
-  StepRun run = executor_->begin_evaluation();
-  const double loss = take(run).value().loss;
-  result_.evaluations.push_back(loss);
-  return loss;
+  StepRun run = executor_->begin_evaluation(options_.n_evaluated);
+  const StepOutcome outcome = take(run).value();
+  EXPECT_EQ(std::ssize(outcome.losses), options_.n_evaluated);
+  result_.evaluations.insert(result_.evaluations.end(), outcome.losses.begin(),
+                             outcome.losses.end());
+  return outcome.losses.front();
 }
 
 ToyResult ToyRun::result() {

@@ -63,6 +63,7 @@ struct ToyOptions {
   std::vector<int> n_micro = {3, 1, 3, 2, 3};  ///< of each step
   int skipped_step = 2;
   int evaluate_after = -1;  ///< this step
+  int n_evaluated = 1;      ///< micro-batches of each rank in an evaluation
   bool clips = true;        ///< false: blocks are updated as their gradients arrive
   bool enters = false;      ///< passes run in the thread that steps
   std::function<void(StepList&)> fault;
@@ -89,6 +90,7 @@ class ToyRun {
   /** Begins the step and drops it when it asks for the n-th time; false where it has gone too far
    * by then and was taken. The next step() is the same one. */
   bool drop_step(int n_micro, int n_asked, const std::function<void(int asked)>& look = {});
+  /** The loss of the first micro-batch. */
   double evaluate();
   /** Waits for updates under way. */
   ToyResult result();
