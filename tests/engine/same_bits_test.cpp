@@ -752,7 +752,8 @@ INSTANTIATE_TEST_SUITE_P(Types,
                          ::testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
-/** A model of 75 M parameters, whose placements take ten minutes and more: each test has a share. */
+/** A model of 75 M parameters, whose placements take ten minutes and more: each test has a share.
+ */
 class SameBitsOfSixLayers : public ::testing::TestWithParam<std::tuple<DType, size_t>> {};
 
 constexpr size_t kSixLayersShares = 8;
