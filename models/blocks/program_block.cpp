@@ -87,8 +87,8 @@ class ProgramBlock final : public Block {
   }
 
  private:
-  /** What the ranks that share a layer find of a parameter's gradient: each that of its part; each
-   * the whole; or each a part of a sum. */
+  /** A parameter's gradient on the ranks that share a layer. Each finds its part, or each finds the
+   * whole, or each finds a part of a sum. */
   enum class ParamOfRanks : uint8_t { cut, same, summed };
   ParamOfRanks of_ranks(ParamId param) const {
     for (const Op& op : program().ops) {

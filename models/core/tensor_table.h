@@ -360,7 +360,8 @@ struct ModelTable {
   int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
-  /** Where ranks share tokens, the first stream has a rank's own, and the second one has all. */
+  /** With ranks that share tokens, the first stream has a rank's own tokens, and the second one has
+   * all. */
   Sharing sharing = {};
   std::vector<StreamSpec> streams = {{.name = "tokens"}};  ///< the first has the labels
   Indexed<BlockTable> blocks;

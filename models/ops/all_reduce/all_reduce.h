@@ -1,5 +1,5 @@
 #pragma once
-// What each of the ranks that share layers has found, and its sum.
+// Tensors that the ranks of a layer have found, and their sum.
 
 #include <ATen/core/Tensor.h>
 

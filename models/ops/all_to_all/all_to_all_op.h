@@ -21,8 +21,8 @@ struct AllToAllAttributes {
   }
 };
 
-/** Of own tokens (T, W), of all tokens (n_ranks T, n_own()). The gradient of a head that several
- * ranks have is the sum of theirs. */
+/** A tensor of own tokens is (T, W), and one of all tokens (n_ranks T, n_own()). The gradient of a
+ * head that several ranks have is the sum of their gradients. */
 template <class T>
 struct AllToAllValues {
   T x, y;

@@ -4,8 +4,9 @@
 
 namespace ferry::ops {
 
-/** What each of the ranks that share a layer has of a dimension of the weight: n from first on, the
- * next rank the next n, or the same where n_sharers have them. */
+/** A rank's part of a dimension of the weight, where ranks share the layer. The first rank has n
+ * from `first` on, and the next rank has the next n, or the same n where n_sharers ranks have them.
+ */
 struct WeightPart {
   int64_t first = 0;
   int64_t n = 0;  ///< 0: all
@@ -16,8 +17,8 @@ struct LinearAttributes {
   /** The attention behind it sums the gradient of its bias. */
   bool sums_bias = false;
   float factor = 1;
-  /** Of the rows, then each rank has these columns of y and elements of the bias; of the columns,
-   * then y is a part of a sum over the ranks, and the first rank adds the bias. */
+  /** With a part of the rows each rank has these columns of y and elements of the bias. With a part
+   * of the columns y is a part of a sum over the ranks, and the first rank adds the bias. */
   WeightPart rows = {}, columns = {};
   /** Columns of y whose bias has no gradient: keys of attention, where `attention` does not sum it.
    */

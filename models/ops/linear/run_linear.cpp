@@ -19,7 +19,7 @@ int rank_of(const OpCall& c) {
   return c.batch.sharing_ranks ? c.batch.sharing_ranks->rank() : 0;
 }
 
-/** What this rank has of a weight or its gradient. */
+/** This rank's part of a weight or of its gradient. */
 at::Tensor own_part(const OpCall& c, const at::Tensor& w) {
   const auto& with = c.op.with<LinearAttributes>();
   if (!w.defined()) return w;

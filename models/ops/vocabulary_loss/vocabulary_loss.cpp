@@ -56,7 +56,7 @@ void add_to(at::Tensor& sum, const at::Tensor& x) {
   }
 }
 
-/** What all ranks know of the rows, of what each knows by its words. */
+/** The state of the rows by the words of all ranks. `mine` knows this rank's words. */
 LogitsState of_all_ranks(SharingRanks& ranks, const LogitsState& mine, Scratch& scratch) {
   const int64_t rows = mine.sum.size(0);
   LogitsState all = LogitsState::take(rows, scratch);

@@ -105,7 +105,7 @@ class RanksTest : public testing::TestWithParam<ToyKind> {
 constexpr Placing kRankPlacings[] = {Placing::host, Placing::gpu, Placing::weights_on_gpu,
                                      Placing::drive};
 
-/** Of stages several micro-batches are under way, or a block's weights serve all of them. */
+/** Several micro-batches are under way in the stages, or a block's weights serve all of them. */
 TEST_P(RanksTest, EvaluateSeveralMicroBatchesAtOnce) {
   constexpr int kEvaluated = 3;
   const auto evaluates = [](ToyOptions& options) { options.n_evaluated = kEvaluated; };
