@@ -204,9 +204,11 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
 }
 
 int Session::n_evaluated_at_once() const {
+  constexpr int kEach_max = 8;  // a run that is to stop waits for them
   const bool gains = shape_.order == AccumulationOrder::vertical || shape_.deals_blocks();
   const int n_replicas = leader_ ? shape_.ranks.n_replicas() : 1;
-  return (gains ? shape_.n_micro_max : 1) * n_replicas / shape_.ranks.sharing.n_ranks();
+  return (gains ? std::min(shape_.n_micro_max, kEach_max) : 1) * n_replicas /
+         shape_.ranks.sharing.n_ranks();
 }
 
 std::vector<Evaluated> Session::evaluate_each(std::span<const HostBatch> batches,
