@@ -96,6 +96,7 @@ void set_storage(ModelTable& model, int block, int param, Storage storage) {
   ParamSpec& spec = table.params[param];
   FERRY_CHECK(!spec.trainable && spec.shape.size() == 2, "{}.{} as {}", table.name, spec.name,
               name_of(storage));
+  FERRY_CHECK(model.sharing.tp_size == 1, "ranks share no {} matrix", name_of(storage));
   for (const Op& op : table.compiled->program.ops)
     FERRY_CHECK(op.def->reads_stored || std::ranges::find(op.params, param) == op.params.end(),
                 "{} reads {}.{} as {}", op.def->name, table.name, spec.name, name_of(storage));

@@ -9,10 +9,15 @@ ValueId x_of(const OpCase& c) {
   return values_of<AllReduceValues>(c.op).x;
 }
 
-/** Room for what each rank has found. */
+/** Room for the tensors of all ranks. LibTorch's sum of more than two takes fp32 sums beside it
+ * where their 16 bits lie further apart than 32 bits count. */
 ScratchNeed scratch_of_sum(const OpCase& c) {
-  return {.forward_bytes =
-              stacked_bytes(c.n_sharing() * c.compute_bytes(c.rows(x_of(c)) * c.columns(x_of(c))))};
+  const int64_t n = c.rows(x_of(c)) * c.columns(x_of(c)),
+                n_bytes = c.n_sharing() * c.compute_bytes(n);
+  const bool takes_sums =
+      c.n_sharing() > 2 && n_bytes > INT32_MAX && c.compute_bytes(1) < kF32_bytes;
+  return {.forward_bytes = stacked_bytes(n_bytes),
+          .library_bytes = takes_sums ? stacked_bytes(n * kF32_bytes) : 0};
 }
 
 void add_sum(BlockWork& work, const OpCase& c) {

@@ -1,3 +1,4 @@
+#include <ATen/ops/add.h>
 #include <ATen/ops/sum.h>
 
 #include "models/ops/all_reduce/all_reduce.h"
@@ -29,7 +30,10 @@ at::Tensor gather(SharingRanks& ranks, const at::Tensor& mine, Scratch& scratch)
 void all_reduce(SharingRanks& ranks, const at::Tensor& mine, at::Tensor& sum, Scratch& scratch) {
   const ScratchScope scope(scratch);
   const at::Tensor all = gather(ranks, mine, scratch);
-  at::sum_out(sum, all, /*dim=*/0);
+  if (all.size(0) == 2)
+    at::add_out(sum, all[0], all[1]);
+  else
+    at::sum_out(sum, all, /*dim=*/0);
 }
 
 void run_all_reduce(const OpCall& c) {

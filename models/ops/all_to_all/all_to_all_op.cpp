@@ -22,12 +22,11 @@ const OpDef kAllToAll = {
     .attributes =
         [](const Op& op) {
           const auto& with = op.with<AllToAllAttributes>();
-          std::vector<int64_t> columns;
+          std::vector<std::string> parts;
           for (const SharedHeads& part : with.parts)
-            columns.push_back(part.columns);
-          return fmt::format("to {} of {} ranks, parts of {} columns",
-                             with.to_heads ? "heads" : "tokens", with.n_ranks,
-                             fmt::join(columns, ", "));
+            parts.push_back(fmt::format("{} by {}", part.columns, part.head_width));
+          return fmt::format("to {} of {} ranks, columns {}", with.to_heads ? "heads" : "tokens",
+                             with.n_ranks, fmt::join(parts, ", "));
         },
     .plan_backward =
         [](BackwardPlanner& p, const Op& op) {

@@ -50,7 +50,7 @@ void exchange(const OpCall& c, at::Tensor& of_tokens, at::Tensor& of_heads, bool
   SharingRanks& ranks = c.sharing_ranks();
   const int64_t n_tokens = of_tokens.size(0);
   const ScratchScope scope(c.scratch);
-  std::vector<std::span<std::byte>> of_columns, of_rows;  // by rank: empty is its own
+  std::vector<std::span<std::byte>> of_columns, of_rows;  // by rank: empty for this one
   std::vector<at::Tensor> columns;
   for (int rank = 0; rank < with.n_ranks; ++rank) {
     at::Tensor rows = of_heads.narrow(0, rank * n_tokens, n_tokens);

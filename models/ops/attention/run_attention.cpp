@@ -10,9 +10,13 @@ void run_attention(const OpCall& c) {
   const auto& with = c.op.with<AttentionAttributes>();
   const SharingRanks* const ranks = c.batch.sharing_ranks;
   const int n_ranks = ranks ? ranks->world() : 1, rank = ranks ? ranks->rank() : 0;
+  // The kernels of a GPU draw by a rank's own heads: the same key would repeat masks.
+  constexpr uint64_t kOtherKey = 0x9E3779B97F4A7C15;
+  Dropout dropout = dropout_of(c.key, with.random, with.dropout, 0);
+  if (c.target.is_cuda()) dropout.key ^= static_cast<uint64_t>(rank) * kOtherKey;
   const Attention attention = {.backend = c.target.attention,
                                .n_heads = with.heads.n_heads,
-                               .dropout = dropout_of(c.key, with.random, with.dropout, 0),
+                               .dropout = dropout,
                                .n_kv_heads = with.heads.n_kv_heads,
                                .causal = with.causal,
                                .scale = with.scores.scale,

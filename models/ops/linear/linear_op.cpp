@@ -37,11 +37,14 @@ const OpDef kLinear = {
         [](const Op& op) {
           const auto& with = op.with<LinearAttributes>();
           if (with.rows.n > 0)
-            return fmt::format("{} rows a rank from {}", with.rows.n, with.rows.first);
+            return fmt::format("{} rows a rank from {}, {} sharers{}", with.rows.n, with.rows.first,
+                               with.rows.n_sharers, with.keys.n > 0 ? ", keys" : "");
           if (with.columns.n > 0)
             return fmt::format("{} columns a rank, factor {}", with.columns.n, with.factor);
           return with.factor != 1 ? fmt::format("factor {}", with.factor)
-                                  : std::string(with.sums_bias ? "attention sums the bias" : "");
+                                  : std::string(with.sums_bias    ? "attention sums the bias"
+                                                : with.keys.n > 0 ? "has keys"
+                                                                  : "");
         },
     .reads_stored = true,
     .plan_backward =

@@ -7,6 +7,7 @@
 #include "models/ops/run.h"
 #include "models/ops/vocabulary_loss/vocabulary_loss.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
+#include "src/base/bytes.h"
 
 namespace ferry::ops {
 
@@ -35,7 +36,9 @@ struct OwnWords {
     }
     SharingRanks* const ranks = others(c);
     if (!ranks) return;
-    const int64_t n = word.size(0), each = (n + ranks->world() - 1) / ranks->world();
+    constexpr int64_t kMultiple = 64;  // products are fast
+    const int64_t n = word.size(0),
+                  each = round_up((n + ranks->world() - 1) / ranks->world(), kMultiple);
     const int64_t begin = std::min(n, ranks->rank() * each);
     first += begin;
     for (at::Tensor* x : {&word, &bias, &d_word, &d_bias})

@@ -21,7 +21,7 @@ struct WordRange {
   int64_t first = 0;
   int64_t vocab = 0;  ///< words of all pieces
   LogitsRule rule;
-  bool are_first = true;  ///< of those that this rank has: its part of dt begins with theirs
+  bool are_first = true;  ///< of this rank's words: its part of dt begins with theirs
 };
 
 /** Cross entropy over a vocabulary, kVocabChunk words at a time: logits = t word^T + bias never

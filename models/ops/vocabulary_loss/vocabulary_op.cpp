@@ -52,6 +52,8 @@ void add_work_of_words(BlockWork& work, const OpCase& c, const Call& call, int64
   // recomputed, turned into their gradient and read twice.
   if (is_backward) work.add_linear(false, rows, width, n_words);
   work.add_linear(is_backward, rows, width, n_words);
+  const int64_t dt_bytes = rows * width * kF32_bytes;
+  if (is_backward) work.exchanged_bytes += (n_ranks - 1) * dt_bytes;
   const bool is_capped =
       c.op.with<VocabularyAttributes>().rule.soft_cap > 0;  // which reads and writes them once more
   work.memory_bytes +=
