@@ -130,9 +130,15 @@ std::vector<int64_t> choose_sizes(const RunTexts& texts,
   constexpr int64_t kStepsLookedAt = 500;
   if (!texts.token_sizes.empty()) {
     std::vector<int64_t> sizes = texts.token_sizes;
-    std::erase_if(sizes, [&](int64_t size) {
-      return size > largest_tokens || size % token_multiple(sp_size) != 0;
-    });
+    std::erase_if(sizes, [&](int64_t size) { return size > largest_tokens; });
+    for (const int64_t size : sizes)
+      if (size % token_multiple(sp_size) != 0)
+        throw Error(
+            Fault::usage, "config.sp_size",
+            fmt::format("sp_size is {}, and the run's micro-batches of {} tokens have no such "
+                        "parts of whole eights",
+                        sp_size, size),
+            "choose sp_size 1, 2, 4 or 8: the sizes are those that the run began with");
     if (sizes.empty() || sizes.back() < largest_tokens) sizes.push_back(largest_tokens);
     return sizes;
   }

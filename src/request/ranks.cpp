@@ -255,16 +255,24 @@ Sharing sharing_of(const config::Config& config, const RunRanks& ranks) {
     }
     if (!ranks.shares.empty())
       refuse("gpu_shares are for GPUs that have micro-batches of their own",
-             fmt::format("leave gpu_shares or {} out", key));
+             fmt::format("leave one of them out; a run that has kept them takes --gpu-shares '' or "
+                         "--{}-size 1",
+                         std::string_view(key).substr(0, 2)));
     sharing.*size = asked;
+  }
+  if (sharing.sp_size > 1 && sharing.tp_size > 1) {
+    // A run goes on with the other one, and drops the size that it kept.
+    if (is_kept(config, "sp_size") && !is_kept(config, "tp_size")) sharing.sp_size = 1;
+    if (is_kept(config, "tp_size") && !is_kept(config, "sp_size")) sharing.tp_size = 1;
   }
   if (sharing.sp_size > 1 && sharing.tp_size > 1)
     throw Error(Fault::usage, "config.sp_size", "GPUs share the tokens or the layers, not both",
                 "leave sp_size or tp_size out");
   if (sharing.sp_size > 1 && !config.text("sample_prompts").empty())
-    throw Error(Fault::usage, "config.sp_size",
-                "samples are generated on GPUs that have whole texts",
-                "leave sample_prompts out, and use `ferry generate` on a checkpoint");
+    throw Error(
+        Fault::usage, "config.sp_size", "samples are generated on GPUs that have whole texts",
+        "leave sample_prompts out (a run that has kept them takes --sample-prompts ''), and "
+        "use `ferry generate` on a checkpoint");
   return sharing;
 }
 

@@ -56,8 +56,8 @@ int64_t pinned_bytes_max_of(const config::Config& config, const PlanMachine& mac
  * `n_graphs`: the CUDA graphs of the run. */
 ProcessMemory process_memory_of(const PlanMachine& machine, int64_t n_graphs);
 int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine, int64_t n_graphs);
-/** The memory that NCCL takes of each GPU where so many share a step; assumed for the second
- * communicator of those that share micro-batches. */
+/** The memory that NCCL takes of each GPU where so many share a step. Ranks that share
+ * micro-batches have a second communicator, for which as much is assumed. */
 constexpr int64_t nccl_bytes(int world, int n_sharing = 1) {
   // 0.93 to 1.0 GiB were counted on two H100, 0.9 to 1.0 on two H200.
   return world > 1 ? (n_sharing > 1 ? 2 : 1) * kGiB : 0;

@@ -1,5 +1,4 @@
 #include "src/service/presets.h"
-#include "src/request/ranks.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "src/config/models/models.h"
 #include "src/request/disk.h"
 #include "src/request/param_groups.h"
+#include "src/request/ranks.h"
 #include "src/service/preset_request.h"
 #include "src/tasks/task.h"
 

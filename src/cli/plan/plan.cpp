@@ -233,7 +233,7 @@ void print_json(const PlanAnswer& answer) {
       {"max_length", request.max_length},
       {"train_batch_size", request.train_batch_size},
       {"micro_batch_size", plan.micro_batch_size},
-      {"n_micro_batches", plan.n_micro},
+      {"n_micro_batches", plan.n_micro / plan.shape.ranks.sharing.n_ranks()},
       {"accumulation_order",
        plan.shape.order == AccumulationOrder::vertical ? "vertical" : "horizontal"},
       {"n_weight_slots", plan.shape.n_weight_slots},

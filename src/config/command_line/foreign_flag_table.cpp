@@ -334,9 +334,8 @@ const std::vector<ForeignFlag>& foreign_flags() {
       refused("export_* ms_*", "`ferry export --model RUN --output DIR` writes a trained model"),
       refused("n_shot lang task_dir save_dir",
               "`ferry eval` measures a model on a file of data; there are no benchmarks"),
-      refused("fsdp_* ddp "
-              "sequence_parallel "
-              "expert_model_parallel_size data_parallel_size dp_replicate_size dp_shard_size n_gpu "
+      refused("fsdp_* ddp sequence_parallel expert_model_parallel_size data_parallel_size "
+              "dp_replicate_size dp_shard_size n_gpu "
               "n_node ray_* use_ray megatron_* use_megatron_bridge use_mca hyper_parallel_* "
               "use_hyper_parallel use_distributed_optimizer heads_k_stride ring_attn_func",
               kSeveralGpus, "1"),

@@ -316,8 +316,8 @@ void refuse(const ModelTable& model, const PlanRequest& request, const Search& s
   if (!search.nearest && search.too_many && request.micro_batch_size)
     throw Error(Fault::usage, "config.train_batch_size",
                 fmt::format("{} micro-batches of {} in one step, with {} blocks at most {}",
-                            search.too_many->n_micro, search.too_many->micro_batch_size,
-                            model.blocks.size(), n_most),
+                            search.too_many->n_micro / model.sharing.n_ranks(),
+                            search.too_many->micro_batch_size, model.blocks.size(), n_most),
                 "lower train_batch_size, or raise per_device_train_batch_size");
   if (!search.nearest && search.is_too_large && request.micro_batch_size)
     throw Error(

@@ -199,7 +199,7 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
       .world = request.world, .shares = request.shares, .n_stages = request.n_stages.value_or(1)};
   const int64_t n_rounds =
       std::max<int64_t>(1, (request.has_gpu ? kPieces_max_gpu : kPieces_max_cpu) / n_blocks);
-  return n_micro_of_rounds(ranks, n_rounds);
+  return n_micro_of_rounds(ranks, n_rounds) / model.sharing.n_ranks();
 }
 
 namespace {
@@ -419,7 +419,7 @@ class Searcher {
     plan.typical = shapes.typical;
     plan.micro_batch_size = size;
     plan.n_micro = (request_.train_batch_size + size - 1) / size * model_.sharing.n_ranks();
-    if (plan.n_micro > n_micro_most(model_, request_)) {
+    if (plan.n_micro > n_micro_most(model_, request_) * model_.sharing.n_ranks()) {
       found_.too_many = std::move(plan);
       return {};
     }

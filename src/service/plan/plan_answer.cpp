@@ -1,5 +1,4 @@
 #include "src/service/plan/plan_answer.h"
-#include "src/request/ranks.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +14,7 @@
 #include "src/inputs/model_files.h"
 #include "src/inputs/prompts.h"
 #include "src/request/param_groups.h"
+#include "src/request/ranks.h"
 #include "src/text/spec/tokenizer_spec.h"
 
 namespace ferry::service {

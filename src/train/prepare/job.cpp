@@ -244,20 +244,24 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
   const StepShape& shape = job.plan.shape;
   const std::string blocks =
       shape.order == AccumulationOrder::vertical ? "in turn" : "as a pipeline";
+  const Sharing& sharing = shape.ranks.sharing;
   const std::string how =
-      shape.cuts_blocks() && shape.deals_blocks()
+      sharing.n_ranks() > 1
+          ? fmt::format(
+                "each {} of them share the {} of a micro-batch, and each holds a part of the "
+                "states{}",
+                sharing.n_ranks(), sharing.tp_size > 1 ? "layers" : "tokens",
+                shape.deals_blocks() ? fmt::format("; a replica has its blocks in {} stages, {}",
+                                                   shape.ranks.n_stages, blocks)
+                                     : std::string())
+      : shape.cuts_blocks() && shape.deals_blocks()
           ? fmt::format(
                 "each {} of them have the blocks of one replica {}, and {} replicas take its "
                 "micro-batches in turn",
                 shape.ranks.n_stages, blocks, shape.ranks.n_replicas())
-      : shape.deals_blocks() ? fmt::format("they have its blocks {}{}", blocks,
-                                           ranks.shares.empty() ? "" : ", " + shares)
-      : shape.ranks.sharing.n_ranks() > 1
-          ? fmt::format(
-                "each {} of them share the {} of a micro-batch, and each holds a part of the "
-                "states",
-                shape.ranks.sharing.n_ranks(),
-                shape.ranks.sharing.tp_size > 1 ? "layers" : "tokens")
+      : shape.deals_blocks()
+          ? fmt::format("they have its blocks {}{}", blocks,
+                        ranks.shares.empty() ? "" : ", " + shares)
           : fmt::format("they take its micro-batches {}, and each holds a part of the states",
                         shares);
   job.notes.push_back(fmt::format(

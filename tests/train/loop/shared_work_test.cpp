@@ -129,7 +129,12 @@ TEST_P(SharedWorkOf, GoesOnWithOtherNumbers) {
   wait_for_line(named("others"), 11);
   ::kill(leader, SIGKILL);
   EXPECT_TRUE(wait_for(leader).was_killed());
-  // One process drops the option that the run has kept.
+  // The other way drops the option that the run has kept, and so does one process.
+  const std::string other = shares_tokens() ? "--tp-size=2" : "--sp-size=2";
+  leader = start(go_on(named("others"), {"--gpus=2", other}));
+  wait_for_line(named("others"), 16);
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
   expect_to_run(go_on(named("others"), {"--gpus=1"}));
   expect_like("one_mlm", named("others"));
 }
