@@ -114,7 +114,7 @@ class BlockBuilder {
                           ParamId weight,
                           ParamId bias,
                           const std::vector<ops::SharedHeads>& parts);
-  /** A linear map of what these ranks have, each the columns of it, and the sum over the ranks. */
+  /** A linear map whose input columns are spread over the ranks, and its sum over them. */
   ValueId linear_from_ranks(const std::string& name,
                             ValueId x,
                             ParamId weight,

@@ -1,13 +1,14 @@
 #pragma once
 // Ranks that share the work on each micro-batch. Torch-free.
 //
-// Sequence parallelism: the ranks share the tokens. All operations but attention work on a rank's
-// own tokens. Attention works on all tokens and on a rank's own heads, and all-to-all messages lead
-// there and back (DeepSpeed-Ulysses, Jacobs et al. 2023).
+// In sequence parallelism the ranks share the tokens. All operations but attention work on a rank's
+// tokens. Attention works on all tokens and on a rank's heads, and all-to-all messages lead there
+// and back (DeepSpeed-Ulysses, Jacobs et al. 2023).
 //
-// Tensor parallelism: the ranks share the layers. Each has some heads of attention and some columns
-// of the MLP: rows of the matrices that lead there, and columns of those that lead back. They add
-// up what comes back (Megatron-LM, Shoeybi et al. 2019). All else is the same on each rank.
+// In tensor parallelism the ranks share the layers. Each has some heads of attention and some
+// columns of the MLP. It has rows of the matrices that lead there, and columns of the matrices that
+// lead back, where the ranks add up their results (Megatron-LM, Shoeybi et al. 2019). All else is
+// the same on each rank.
 
 #include "models/core/tensor_table.h"
 

@@ -30,7 +30,7 @@ struct StreamTensors {
   at::Tensor features;  ///< (tokens, StreamSpec::feature_columns) fp32; undefined: ids
 };
 
-/** The ranks that share a micro-batch's tokens. Their blocks run at the same time, and name their
+/** The ranks that share a micro-batch. Their blocks run at the same time, and name their
  * messages in the same order. */
 class SharingRanks {
  public:
@@ -50,7 +50,7 @@ struct BatchTensors : StreamTensors {
   int64_t n_seqs_real = 0;  ///< the same in all streams
   /** All streams of a model that has several; else empty. */
   std::vector<StreamTensors> streams;
-  SharingRanks* sharing_ranks = nullptr;  ///< where several share the tokens
+  SharingRanks* sharing_ranks = nullptr;  ///< where several share the micro-batch
   double token_share = 1;  ///< its tokens' share of the step's: the weight of a loss by tokens
   /** A generation whose blocks keep keys and values has them, (n_seqs_real): each sequence's place
    * in KvCache, and its tokens that are there already. Where one has some, all have, and there is

@@ -206,7 +206,7 @@ struct BlockWork {
   int64_t attention_window = 0;   ///< so many of them, itself among them; 0: all
   int64_t memory_bytes = 0;       ///< bytes that the other operations read and write
   int64_t compared_pairs = 0;     ///< token pairs, by which a GPU finds equal rows of a table
-  int64_t exchanged_bytes = 0;    ///< bytes that go to the ranks which share its tokens
+  int64_t exchanged_bytes = 0;    ///< bytes that go to the ranks which share the work
   /** About, since where blocks are small launches are what takes time: all kernels, products among
    * them; those that are LibTorch's operations, products not among them. */
   int n_kernels = 0, n_operations = 0;

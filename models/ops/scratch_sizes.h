@@ -74,8 +74,8 @@ struct AttentionHeads {
   bool is_grouped() const { return n_kv_heads != n_heads; }
 };
 
-/** The columns of some heads, of which each of several ranks has as many: its own ones, or where
- * the ranks are more than the heads one head, which ranks that follow each other have, too. */
+/** The columns of some heads, of which each of several ranks has as many. Where the ranks are more
+ * than the heads, each has one head, and ranks that follow each other have the same. */
 struct SharedHeads {
   int64_t columns = 0;     ///< of all heads
   int64_t head_width = 1;  ///< 1: columns are shared one by one

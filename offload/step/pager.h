@@ -26,8 +26,8 @@ StepList make_training_list(const StepShape& shape,
                             UpdateOrder order = UpdateOrder::after_decision,
                             bool each_decides = false);
 /** Forward only, `n_rounds` micro-batches of each replica: fetch, forward, losses to the host.
- * Without `fetches_own_slots` the device still has the weights that stay there: no step was taken
- * since the last list. */
+ * Without `fetches_own_slots` the device still has the weights that stay there, since no step was
+ * taken after the last list. */
 StepList make_evaluation_list(const StepShape& shape,
                               const Layout& layout,
                               bool fetches_own_slots = true,

@@ -32,7 +32,7 @@ struct RunnerOptions {
   at::Device device = at::kCPU;
   bool graphs = true;                ///< on CUDA: blocks run as CUDA graphs where they can
   GenerationShape generation;        ///< batches that generate have room for this
-  RankLink* sharing_link = nullptr;  ///< to the ranks that share tokens, where some do
+  RankLink* sharing_link = nullptr;  ///< to the ranks that share micro-batches, where some do
 };
 
 class ModelRunner final : public ComputeWork {

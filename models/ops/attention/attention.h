@@ -25,8 +25,8 @@ struct Attention {
   double scale = 0;        ///< of scores; 0: 1 / sqrt(head width)
   int64_t window = 0;      ///< causal: tokens that one sees, itself the last (Mistral); 0: all
   float soft_cap = 0;      ///< of scores: cap * tanh(score / cap) (Gemma 2); 0: none
-  /** These heads are some of so many, from `first_head` on: the CPU's masks are those of all heads.
-   * 0: they are all. */
+  /** These heads are some of so many, from `first_head` on; 0: they are all. The CPU's masks are
+   * the masks of all heads. */
   int64_t n_all_heads = 0, first_head = 0;
 
   int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }

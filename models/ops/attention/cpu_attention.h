@@ -21,7 +21,7 @@ struct AttentionShape {
   int64_t window = 0;  ///< tokens that a causal one sees, itself the last; 0: all
   float scale = 0;     ///< of scores; 0: 1 / sqrt(head_width)
   float soft_cap = 0;  ///< scores s become cap * tanh(s / cap); 0: they do not
-  int64_t n_all_heads = 0, first_head = 0;  ///< as those of Attention
+  int64_t n_all_heads = 0, first_head = 0;  ///< as in Attention
 
   int64_t width() const { return n_heads * head_width; }
   int64_t qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_width; }
