@@ -22,6 +22,7 @@
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/cross_attention/cross_attention_op.h"
 #include "models/ops/embedding/embedding_op.h"
+#include "models/ops/linear/linear_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/route/route_op.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
@@ -121,7 +122,7 @@ class BlockBuilder {
                             ParamId bias = kNone,
                             ValueId residual = kNone,
                             float factor = 1);
-  /** f(x w^T + bias) of such a map: returns what is in it before f, and the result. */
+  /** f(x w^T + bias) as a linear_to_ranks(): returns the argument of f, and the result. */
   std::pair<ValueId, ValueId> activated_to_ranks(const std::string& name,
                                                  const std::string& map_name,
                                                  Activation kind,
@@ -286,6 +287,12 @@ class BlockBuilder {
     return program_.ops.back();
   }
   ValueId rows(const OpDef& def, const std::string& name, RowKind kind, ValueId x);
+  /** Writes a linear map of so many columns; its y is new. */
+  ValueId linear(const std::string& name,
+                 int64_t columns,
+                 ops::LinearValues<ValueId> values,
+                 const ops::LinearParams<ParamId>& params,
+                 const ops::LinearAttributes& with);
   /** The linear map that writes the value; null: another operation does. */
   Op* linear_before(ValueId value);
   /** The heads of each of so many ranks. */
@@ -293,6 +300,8 @@ class BlockBuilder {
   /** A bias of keys adds the same to all scores of a row, which softmax does not see: where a
    * linear map writes them, its gradient is zero there. */
   void still_keys(ValueId value, const Heads& heads, const ops::ScoreRule& scores);
+
+  // Layers of ranks that share work (shared_work.cpp).
   /** Own tokens with all heads become all tokens with own heads, or the other way. */
   ValueId exchange_tokens(const std::string& name,
                           ValueId x,

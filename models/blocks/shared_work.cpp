@@ -1,7 +1,15 @@
+// Rules of ranks that share work, and the part of BlockBuilder that writes their layers.
+
 #include "models/blocks/shared_work.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "models/blocks/block_builder.h"
+#include "models/ops/all_reduce/all_reduce_op.h"
+#include "models/ops/all_to_all/all_to_all_op.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -24,6 +32,104 @@ void check_shares(const ModelTable& model, int64_t n, const char* what) {
   throw Error(Fault::usage, fmt::format("config.{}", key),
               fmt::format("{} is {}, and the model has {} {}", key, n_ranks, n, what),
               fmt::format("{} is a divisor of that number", key));
+}
+
+// --- layers ---
+
+ValueId BlockBuilder::linear_to_ranks(const std::string& name,
+                                      ValueId x,
+                                      ParamId weight,
+                                      ParamId bias,
+                                      const std::vector<ops::SharedHeads>& parts) {
+  const int n_ranks = model_.model_.sharing.tp_size;
+  if (n_ranks == 1) return linear(name, x, weight, bias);
+  const ValueId input = like(name + ".input", x);
+  op(ops::kAllReduceGrad, ops::AllReduceValues<ValueId>{.x = x, .y = input});
+  std::vector<ValueId> of_parts;
+  int64_t first = 0;
+  for (const ops::SharedHeads& rows : parts) {
+    const int64_t n = rows.n_own(n_ranks);
+    if (rows.head_width == 1) check_shares(model_.model_, rows.columns, "columns of a layer");
+    const ops::WeightPart part = {.first = std::exchange(first, first + rows.columns),
+                                  .n = n,
+                                  .n_sharers = static_cast<int>(n * n_ranks / rows.columns)};
+    of_parts.push_back(
+        linear(parts.size() == 1 ? name : fmt::format("{}.{}", name, of_parts.size()), part.n,
+               {.x = input, .residual = kNone, .y = kNone}, {.weight = weight, .bias = bias},
+               {.rows = part}));
+  }
+  FERRY_CHECK(first == rows_of_param(weight), "parts of {} rows of {}", first,
+              rows_of_param(weight));
+  return of_parts.size() == 1 ? of_parts.front() : join(name, of_parts);
+}
+
+ValueId BlockBuilder::linear_from_ranks(const std::string& name,
+                                        ValueId x,
+                                        ParamId weight,
+                                        ParamId bias,
+                                        ValueId residual,
+                                        float factor) {
+  if (model_.model_.sharing.tp_size == 1) return linear(name, x, weight, bias, residual, factor);
+  const std::string sum_name = residual == kNone ? name : name + ".sum";
+  const ValueId part =
+      linear(name + ".part", rows_of_param(weight), {.x = x, .residual = kNone, .y = kNone},
+             {.weight = weight, .bias = bias}, {.factor = factor, .columns = {.n = columns_of(x)}});
+  const ValueId sum = like(sum_name, part);
+  op(ops::kAllReduce, ops::AllReduceValues<ValueId>{.x = part, .y = sum});
+  return residual == kNone ? sum : add(name, sum, residual);
+}
+
+std::pair<ValueId, ValueId> BlockBuilder::activated_to_ranks(const std::string& name,
+                                                             const std::string& map_name,
+                                                             Activation kind,
+                                                             ValueId x,
+                                                             ParamId weight,
+                                                             ParamId bias) {
+  if (model_.model_.sharing.tp_size == 1)
+    return activation(name, kind, linear(map_name, x, weight), bias);
+  const ValueId mapped = linear_to_ranks(map_name, x, weight, bias, {{rows_of_param(weight)}});
+  return activation(name, kind, mapped, kNone);
+}
+
+BlockBuilder::Heads BlockBuilder::own_heads(const Heads& heads, int n_ranks) const {
+  check_shares(model_.model_, heads.n_heads, "heads of attention");
+  if (n_ranks % heads.n_kv_heads != 0)  // else each head is of several ranks
+    check_shares(model_.model_, heads.n_kv_heads, "heads of keys and values");
+  return {.n_heads = heads.n_heads / n_ranks,
+          .n_kv_heads = std::max<int64_t>(heads.n_kv_heads / n_ranks, 1),
+          .head_width = heads.head_width};
+}
+
+BlockBuilder::Heads BlockBuilder::heads_of_rank(const Heads& heads) const {
+  const int n_ranks = model_.model_.sharing.tp_size;
+  return n_ranks == 1 ? heads : own_heads(heads, n_ranks);
+}
+
+std::vector<ops::SharedHeads> BlockBuilder::shared_qkv(const Heads& heads) {
+  const ops::SharedHeads kv = {heads.n_kv_heads * heads.head_width, heads.head_width};
+  return {{heads.width(), heads.head_width}, kv, kv};
+}
+
+void BlockBuilder::still_keys(ValueId value, const Heads& heads, const ops::ScoreRule& scores) {
+  Op* const map = linear_before(value);
+  if (!map || scores.soft_cap > 0) return;  // a cap makes softmax see it
+  const int64_t n = heads.n_kv_heads * heads.head_width;
+  const bool has_queries = columns_of(value) > n;
+  map->with<ops::LinearAttributes>().keys = {has_queries ? heads.width() : 0, n};
+}
+
+ValueId BlockBuilder::exchange_tokens(const std::string& name,
+                                      ValueId x,
+                                      const std::vector<ops::SharedHeads>& parts,
+                                      bool to_heads) {
+  const ops::AllToAllAttributes with = {
+      .n_ranks = model_.model_.sharing.sp_size, .to_heads = to_heads, .parts = parts};
+  int64_t n_all = 0;
+  for (const ops::SharedHeads& part : parts)
+    n_all += part.columns;
+  const ValueId y = value(name, {.stream = to_heads ? 1 : 0}, to_heads ? with.n_own() : n_all);
+  op(ops::kAllToAll, ops::AllToAllValues<ValueId>{.x = x, .y = y}).attributes = with;
+  return y;
 }
 
 }  // namespace ferry
