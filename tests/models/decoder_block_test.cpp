@@ -68,13 +68,8 @@ std::string name_of(const Case& its) {
 /** Ragged sequences and a dummy tail; each token's label is the next one of its sequence. */
 test::TestBatch batch_of(uint64_t seed = 4) {
   test::TestBatch batch({40, 7, 64, 1, 20}, 1, kVocab, seed);
-  BatchTensors& b = batch.tensors;
-  b.labels = at::full({b.shape.tokens}, -100, at::kInt);
-  for (int64_t s = 0; s < b.n_seqs_real; s++) {
-    const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin - 1;
-    b.labels.narrow(0, begin, n).copy_(b.input_ids.narrow(0, begin + 1, n));
-  }
-  b.loss_weight = 1.0f / 108;
+  batch.label_next_tokens();
+  batch.tensors.loss_weight = 1.0f / 108;
   return batch;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -70,6 +71,14 @@ TestBatch::TestBatch(const std::vector<int64_t>& lengths,
   tensors.position_ids = view(position_ids);
   tensors.cu_seqlens = view(cu_seqlens);
   tensors.cu_seqlens_host = cu_seqlens;
+}
+
+void TestBatch::label_next_tokens() {
+  tensors.labels = at::full({tensors.shape.tokens}, -100, at::kInt);
+  for (int64_t s = 0; s < tensors.n_seqs_real; s++) {
+    const int64_t begin = cu_seqlens[s], n = cu_seqlens[s + 1] - begin - 1;
+    tensors.labels.narrow(0, begin, n).copy_(tensors.input_ids.narrow(0, begin + 1, n));
+  }
 }
 
 BatchTensors on_device(at::Device device, BatchTensors batch) {

@@ -34,6 +34,9 @@ class Region {
 struct TestBatch {
   TestBatch(const std::vector<int64_t>& lengths, int64_t n_dummy, int64_t vocab, uint64_t seed);
 
+  /** Each token's label is the next one of its sequence; the last one has none. */
+  void label_next_tokens();
+
   std::vector<int32_t> input_ids, type_ids, position_ids, cu_seqlens;
   BatchTensors tensors;  ///< labels are the caller's
 };

@@ -1,16 +1,15 @@
-// Ranks that share the work on a micro-batch, as threads: for each family loss and gradients,
-// added up over the ranks, are those of one rank that has all, dropout with them.
+// Ranks that share the work on a micro-batch, as threads. In each family loss and gradients, added
+// up over the ranks, are the loss and the gradients of one rank alone, with dropout.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <barrier>
-#include <cstring>
 #include <thread>
 
 #include "models/family.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/small_configs.h"
+#include "tests/offload/executor/thread_link.h"
 
 namespace ferry {
 namespace {
@@ -18,53 +17,28 @@ namespace {
 constexpr int64_t kVocab = 100;
 constexpr RandomKey kKey = {.training = true, .seed = 3, .step = 7, .micro_batch = 1};
 
-/** Ranks of one process. */
-class ThreadRanks {
+/** A rank that is a thread, and its way to the others. */
+class SharingThread final : public SharingRanks {
  public:
-  explicit ThreadRanks(int n) : barrier_(n), sends_(static_cast<size_t>(n)) {
-    for (int rank = 0; rank < n; ++rank)
-      ranks_.emplace_back(*this, rank);
+  SharingThread(test::ThreadRanks& all, int rank, int world)
+      : link_(*all.link(rank)), rank_(rank), world_(world) {}
+  int rank() const override { return rank_; }
+  int world() const override { return world_; }
+  void exchange(std::span<const std::span<const std::byte>> sends,
+                std::span<const std::span<std::byte>> receives) override {
+    link_.exchange(sends, receives, /*stream=*/nullptr);
   }
-  SharingRanks& rank(int index) { return ranks_[static_cast<size_t>(index)]; }
 
  private:
-  class Rank final : public SharingRanks {
-   public:
-    Rank(ThreadRanks& all, int rank) : all_(all), rank_(rank) {}
-    int rank() const override { return rank_; }
-    int world() const override { return static_cast<int>(all_.sends_.size()); }
-    void exchange(std::span<const std::span<const std::byte>> sends,
-                  std::span<const std::span<std::byte>> receives) override {
-      all_.sends_[static_cast<size_t>(rank_)].assign(sends.begin(), sends.end());
-      all_.barrier_.arrive_and_wait();
-      for (size_t from = 0; from < receives.size(); ++from) {
-        const auto sent = all_.sends_[from][static_cast<size_t>(rank_)];
-        EXPECT_EQ(sent.size(), receives[from].size());
-        if (!sent.empty()) std::memcpy(receives[from].data(), sent.data(), sent.size());
-      }
-      all_.barrier_.arrive_and_wait();
-    }
-
-   private:
-    ThreadRanks& all_;
-    int rank_;
-  };
-
-  std::barrier<> barrier_;
-  std::vector<std::vector<std::span<const std::byte>>> sends_;
-  std::vector<Rank> ranks_;
+  RankLink& link_;
+  int rank_, world_;
 };
 
 /** Ragged sequences and a dummy tail; each token's label is the next one of its sequence. */
 test::TestBatch batch_of() {
   test::TestBatch batch({13, 7, 20, 1, 5, 2}, 1, kVocab, 4);
-  BatchTensors& b = batch.tensors;
-  b.labels = at::full({b.shape.tokens}, -100, at::kInt);
-  for (int64_t s = 0; s < b.n_seqs_real; s++) {
-    const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin - 1;
-    b.labels.narrow(0, begin, n).copy_(b.input_ids.narrow(0, begin + 1, n));
-  }
-  b.loss_weight = 1.0f / 41;
+  batch.label_next_tokens();
+  batch.tensors.loss_weight = 1.0f / 41;
   return batch;
 }
 
@@ -99,13 +73,14 @@ Found run(const nlohmann::ordered_json& config,
   const LossKind loss = family.is_decoder ? LossKind::causal_lm : LossKind::masked_lm;
   const test::TestBatch whole = batch_of();
   const int n_ranks = sharing.n_ranks();
-  ThreadRanks ranks(n_ranks);
+  test::ThreadRanks ranks(n_ranks);
   std::vector<Found> found(static_cast<size_t>(n_ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < n_ranks; ++rank)
     threads.emplace_back([&, rank] {
       BatchTensors part = part_of(whole.tensors, sharing, rank);
-      if (n_ranks > 1) part.sharing_ranks = &ranks.rank(rank);
+      SharingThread its_ranks(ranks, rank, n_ranks);
+      if (n_ranks > 1) part.sharing_ranks = &its_ranks;
       RandomKey key = kKey;
       key.first_token = sharing.sp_size > 1 ? rank * part.shape.tokens : 0;
       test::ModelRunner runner(table, loss, part.shape);

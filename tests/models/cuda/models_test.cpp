@@ -86,11 +86,7 @@ test::TestBatch batch_of(const Case& its) {
     b.labels.index_put_({b.label_rows.to(at::kLong)},
                         at::randint(0, kVocab, b.label_rows.sizes(), at::kInt));
   } else {
-    b.labels = at::full({b.shape.tokens}, -100, at::kInt);
-    for (int64_t s = 0; s < b.n_seqs_real; s++) {
-      const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin - 1;
-      b.labels.narrow(0, begin, n).copy_(b.input_ids.narrow(0, begin + 1, n));
-    }
+    batch.label_next_tokens();
   }
   b.loss_weight = 0.25f;
   b.grad_scale = 8;
