@@ -166,13 +166,15 @@ Operation vocabulary_loss(const Setup& s) {
         at::cross_entropy_loss(logits.to(at::kFloat), long_labels, {}, at::Reduction::Sum)};
   };
   const auto forward = [=]() mutable {
-    ops::vocabulary_loss_forward(t, word, bias, labels, /*smoothing=*/0, /*weight=*/1, lse, loss,
-                                 no_logits, space.scratch);
+    ops::vocabulary_loss_forward(t, {.word = word, .bias = bias, .vocab = V}, labels,
+                                 /*smoothing=*/0, /*weight=*/1, lse, loss, no_logits,
+                                 space.scratch);
     return Tensors{loss};
   };
   const auto backward = [=]() mutable {
-    ops::vocabulary_loss_backward(t, word, bias, labels, lse, /*smoothing=*/0, /*factor=*/1, dt,
-                                  d_word, d_bias, space.scratch);
+    ops::vocabulary_loss_backward(t, {.word = word, .bias = bias, .vocab = V}, labels, lse,
+                                  /*smoothing=*/0, /*factor=*/1, dt, d_word, d_bias,
+                                  space.scratch);
     return has_bias ? Tensors{dt, d_word, d_bias} : Tensors{dt, d_word};
   };
   auto run_once = forward;
