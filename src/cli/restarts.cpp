@@ -169,8 +169,10 @@ int train_with_restarts(std::string_view verb, Arguments arguments, int n_max) {
     restart = fmt::format("{} of {}: {}", n, n_max, *reason);
     log_line(fmt::format("ferry: the run starts anew, restart {}", restart));
     if (ended.run.empty()) continue;
-    // Its directory, and no longer a checkpoint that was named: the last one is later.
-    std::vector<std::string> rest = without("resume_from_checkpoint", arguments);
+    // Its directory, and no longer a checkpoint that was named: the last one is later. The run has
+    // kept the shares that it measured.
+    std::vector<std::string> rest =
+        without("gpu_shares", without("resume_from_checkpoint", arguments));
     words.resize(2);
     words.push_back("--resume=" + ended.run);
     words.insert(words.end(), rest.begin(), rest.end());

@@ -13,6 +13,7 @@
 #include "src/base/process/threads.h"
 #include "src/engine/session.h"
 #include "src/engine/state/weights.h"
+#include "src/engine/step_time.h"
 #include "src/engine/torch_setup.h"
 #include "src/measure/bench.h"
 #include "src/request/run_plan.h"
@@ -70,8 +71,12 @@ struct SmallRun::Batch {
   HostBatch batch;
 };
 
-SmallRun::SmallRun(
-    const ModelTable& model, const SmallModel& shape, bool cuda, Place place, int64_t n_micro)
+SmallRun::SmallRun(const ModelTable& model,
+                   const SmallModel& shape,
+                   bool cuda,
+                   Place place,
+                   int64_t n_micro,
+                   int gpu)
     : batch_(std::make_unique<Batch>(shape)), batches_(static_cast<size_t>(n_micro)) {
   PlanRequest request;
   request.has_gpu = cuda;
@@ -84,6 +89,7 @@ SmallRun::SmallRun(
   plan_ = make_plan(model, request);
   SessionOptions options;
   options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  options.device_index = gpu;
   options.n_workers = n_usable_threads();
   options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
   options.optimizer.loss_scaling = model.compute == DType::f16;
@@ -95,6 +101,10 @@ SmallRun::~SmallRun() = default;
 
 void SmallRun::step() {
   session_->step(batches_);
+}
+
+double SmallRun::seconds_of_step() {
+  return time_of_step(*session_, batches_);
 }
 
 void SmallRun::settle() {

@@ -22,11 +22,17 @@ ModelTable make_small_model(const SmallModel& shape, DType type, AttentionBacken
 /** A small model that trains. `model` outlives it. */
 class SmallRun {
  public:
-  SmallRun(
-      const ModelTable& model, const SmallModel& shape, bool cuda, Place place, int64_t n_micro);
+  SmallRun(const ModelTable& model,
+           const SmallModel& shape,
+           bool cuda,
+           Place place,
+           int64_t n_micro,
+           int gpu = 0);
   ~SmallRun();
   /** One step; its updates may go on under the next one. */
   void step();
+  /** Seconds of a step, as src/engine/step_time.h times it. */
+  double seconds_of_step();
   void settle();
   const Plan& plan() const { return plan_; }
 

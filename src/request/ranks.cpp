@@ -1,12 +1,15 @@
 #include "src/request/ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <numeric>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "src/base/error.h"
 #include "src/config/launch.h"
@@ -170,31 +173,48 @@ bool is_kept(const config::Config& config, std::string_view key) {
          !config.text("resume_from_checkpoint").empty();
 }
 
-/** Option gpu_shares. A run goes on with other GPUs, and then without the shares it has kept. */
-std::vector<int> asked_shares(const config::Config& config, int world) {
+/** The word of the option gpu_shares for shares that Ferry measures. Those that it has measured
+ * follow it: a run keeps "auto,2,1". */
+constexpr std::string_view kMeasured = "auto";
+
+/** The numbers of the option gpu_shares. */
+std::vector<int> numbers_of_shares(std::span<const std::string> items) {
   constexpr int kShare_max = 1000;
-  const std::vector<std::string> items = config.list("gpu_shares");
   std::vector<int> shares;
   for (const std::string& item : items) {
     const auto share = number_in(item);
     if (!share || *share == 0 || *share > kShare_max)
-      throw Error(Fault::usage, "config.gpu_shares", fmt::format("'{}' is no share of a GPU", item),
-                  fmt::format("write a whole number from 1 to {} for each GPU: --gpu-shares 2,1",
-                              kShare_max));
+      throw Error(
+          Fault::usage, "config.gpu_shares", fmt::format("'{}' is no share of a GPU", item),
+          fmt::format("write a whole number from 1 to {} for each GPU: --gpu-shares 2,1; or "
+                      "--gpu-shares {}, and Ferry measures the GPUs",
+                      kShare_max, kMeasured));
     shares.push_back(*share);
   }
-  if (shares.empty()) return {};
-  if (std::ssize(shares) != world) {
-    if (is_kept(config, "gpu_shares")) return {};
-    throw Error(Fault::usage, "config.gpu_shares",
-                fmt::format("gpu_shares names {} GPUs, and the run has {}", shares.size(), world),
-                "give as many shares as there are GPUs on all hosts, in their order");
+  return shares;
+}
+
+/** Option gpu_shares. A run goes on with other GPUs, and then without the shares it has kept. */
+void take_shares(const config::Config& config, RunRanks& ranks) {
+  const std::vector<std::string> items = config.list("gpu_shares");
+  const bool measures = !items.empty() && items.front() == kMeasured;
+  std::vector<int> shares = numbers_of_shares(std::span(items).subspan(measures ? 1 : 0));
+  if (measures) ranks.shares_by = SharesBy::to_be_measured;
+  if (measures && ranks.world == 1) ranks.shares_by = SharesBy::settings;  // nobody to share with
+  if (shares.empty() || (measures && ranks.world == 1)) return;
+  if (std::ssize(shares) != ranks.world) {
+    if (measures || is_kept(config, "gpu_shares")) return;
+    throw Error(
+        Fault::usage, "config.gpu_shares",
+        fmt::format("gpu_shares names {} GPUs, and the run has {}", shares.size(), ranks.world),
+        "give as many shares as there are GPUs on all hosts, in their order");
   }
+  ranks.shares_by = measures ? SharesBy::measured : SharesBy::settings;
   const int common = std::accumulate(shares.begin(), shares.end(), 0, std::gcd<int, int>);
   for (int& share : shares)
     share /= common;
-  if (std::ranges::all_of(shares, [](int share) { return share == 1; })) return {};
-  return shares;
+  if (!std::ranges::all_of(shares, [](int share) { return share == 1; }))
+    ranks.shares = std::move(shares);
 }
 
 }  // namespace
@@ -206,7 +226,7 @@ RunRanks ranks_of(const config::Config& config) {
     take_launcher(config, ranks);
   else
     take_hosts(config, ranks);
-  ranks.shares = asked_shares(config, ranks.world);
+  take_shares(config, ranks);
   return ranks;
 }
 
@@ -229,7 +249,7 @@ std::optional<int> n_stages_of(const config::Config& config, const RunRanks& ran
   if (splits && *asked != stages_of_split() && !is_kept(config, "gpu_split"))
     refuse(fmt::format("pipe_size is {}, and gpu_split is {}", *asked, split),
            "leave gpu_split out: pipe_size says how many GPUs have the blocks of each replica");
-  if (*asked > 1 && *asked < ranks.world && !ranks.shares.empty())
+  if (*asked > 1 && *asked < ranks.world && ranks.may_be_unlike())
     refuse("gpu_shares are for GPUs that all split the samples, or all the blocks",
            "leave gpu_shares out, or choose another pipe_size");
   return static_cast<int>(*asked);
@@ -253,7 +273,7 @@ Sharing sharing_of(const config::Config& config, const RunRanks& ranks) {
                          "GPU for each block",
                          key));
     }
-    if (!ranks.shares.empty())
+    if (ranks.may_be_unlike())
       refuse("gpu_shares are for GPUs that have micro-batches of their own",
              fmt::format("leave one of them out; a run that has kept them takes --gpu-shares '' or "
                          "--{}-size 1",
@@ -283,6 +303,12 @@ int n_chunks_of(const config::Config& config, std::optional<int> n_stages) {
   throw Error(Fault::usage, "config.pipe_chunks",
               fmt::format("pipe_chunks is {}, and there are no stages", n_chunks),
               "give pipe_size or gpu_split = blocks, too");
+}
+
+void keep_shares(config::Config& config, const RunRanks& ranks, const std::vector<int>& shares) {
+  std::string text = fmt::format("{}", fmt::join(shares, ","));
+  if (ranks.shares_by == SharesBy::to_be_measured) text = fmt::format("{},{}", kMeasured, text);
+  config.choose("gpu_shares", text, "measured");
 }
 
 int gpu_of_rank(const config::Config& config, int local_rank) {

@@ -2,6 +2,7 @@
 // The ranks of a run: as many as the options gpus and nnodes say, or as a launcher has started.
 // They are numbered host by host.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,14 @@
 
 namespace ferry {
 
+/** Who says how fast a run's ranks are (option gpu_shares). */
+enum class SharesBy : uint8_t {
+  models,    ///< nobody yet: GPUs of one model get as many, those of several models are measured
+  settings,  ///< they name the shares
+  to_be_measured,  ///< Ferry, once the ranks have met
+  measured         ///< Ferry has, and a run keeps it
+};
+
 struct RunRanks {
   int world = 1;
   int local_world = 1;  ///< ranks of this host, which share its memory and its cores
@@ -20,6 +29,7 @@ struct RunRanks {
       hosts;  ///< those that host 0, which this is, starts by ssh; itself first
   /** By rank, the micro-batches that it gets, relative to the others; empty: all get as many. */
   std::vector<int> shares;
+  SharesBy shares_by = SharesBy::models;
   std::vector<int> gpus;  ///< by local rank, the index of its GPU; empty: they count from 0
   /** This process's place, as a launcher or the options of several hosts give it. Nothing: it leads
    * the ranks of this host, which are all. */
@@ -28,6 +38,11 @@ struct RunRanks {
    * the host. */
   bool is_launched = false;
 
+  bool measures_shares() const {
+    return shares_by == SharesBy::to_be_measured || shares_by == SharesBy::measured;
+  }
+  /** Ranks may get unlike numbers, as was asked for. */
+  bool may_be_unlike() const { return !shares.empty() || shares_by == SharesBy::to_be_measured; }
   bool follows() const { return place && place->rank > 0; }
   int gpu_of(int local_rank) const {
     return gpus.empty() ? local_rank : gpus[static_cast<size_t>(local_rank)];
@@ -51,6 +66,9 @@ Sharing sharing_of(const config::Config& config, const RunRanks& ranks);
 /** Option pipe_chunks. Throws Error(usage) where there are no stages. */
 int n_chunks_of(const config::Config& config, std::optional<int> n_stages);
 
+/** Keeps shares that were measured. A run that goes on with other GPUs measures them anew where it
+ * was asked to measure. */
+void keep_shares(config::Config& config, const RunRanks& ranks, const std::vector<int>& shares);
 /** The index of a rank's GPU on its host, as the option gpus says. */
 int gpu_of_rank(const config::Config& config, int local_rank);
 

@@ -387,6 +387,9 @@ PlanRequest make_plan_request(const config::Config& config,
     request.world = ranks.world;
     request.shares = ranks.shares;
     request.n_per_host = ranks_per_host(ranks, machine);
+    if (ranks.shares_by == SharesBy::to_be_measured)
+      request.notes.emplace_back(
+          "gpu_shares = auto: `ferry train` measures the GPUs, this plan counts them as alike");
     note_assumed_exchange(request);
   }
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
@@ -463,6 +466,8 @@ PlanRequest make_plan_request(const config::Config& config,
   if (request.n_chunks > 1) request.order = AccumulationOrder::horizontal;
   if (const std::string& wish = config.text("reduction"); wish != "auto")
     request.reduction = wish == "fast" ? Reduction::fast : Reduction::ordered;
+  else if (trains && ranks_of(config).measures_shares())
+    request.reduction = Reduction::ordered;  // whose bits no shares change
   if (request.n_stages.value_or(1) > 1 && request.reduction == Reduction::fast)
     throw Error(Fault::usage, "config.reduction",
                 "where GPUs have some of the blocks, the bits are those of reduction = ordered",

@@ -166,6 +166,56 @@ TEST(PlanRequest, TakesSharesThatNameEachGpu) {
     expect_usage_error([&] { shares_of("2", wrong); }, "gpu_shares");
 }
 
+TEST(PlanRequest, LeavesSharesToBeMeasured) {
+  const auto of = [](const std::string& gpus, const std::string& shares) {
+    return ranks_of(config_of({{"gpus", gpus}, {"gpu_shares", shares}}));
+  };
+  EXPECT_EQ(of("2", "").shares_by, SharesBy::models);
+  EXPECT_EQ(of("2", "1,1").shares_by, SharesBy::settings);
+  EXPECT_EQ(of("2", "auto").shares_by, SharesBy::to_be_measured);
+  EXPECT_EQ(of("1", "auto").shares_by, SharesBy::settings) << "nobody to share with";
+  expect_usage_error([&] { of("2", "auto,x"); }, "gpu_shares");
+  for (const Settings& more : {Settings{{"sp_size", "2"}}, {{"pipe_size", "2"}}}) {
+    Settings settings = {{"gpus", "4"}, {"gpu_shares", "auto"}};
+    settings.insert(settings.end(), more.begin(), more.end());
+    const config::Config config = config_of(settings);
+    expect_usage_error([&] { sharing_of(config, ranks_of(config)); }, "gpu_shares");
+  }
+
+  // What was measured is kept, and measured anew with other GPUs.
+  config::Config config = config_of({{"gpus", "2"}, {"gpu_shares", "auto"}});
+  keep_shares(config, ranks_of(config), {3, 1});
+  EXPECT_EQ(ranks_of(config).shares, (std::vector{3, 1}));
+  EXPECT_EQ(ranks_of(config).shares_by, SharesBy::measured);
+  const std::string kept = config.text("gpu_shares");
+  EXPECT_TRUE(of("3", kept).shares.empty());
+  EXPECT_EQ(of("3", kept).shares_by, SharesBy::to_be_measured);
+  EXPECT_EQ(of("1", kept).shares_by, SharesBy::settings);
+  // Those of several models are kept as if they were given.
+  config = config_of({{"gpus", "2"}});
+  keep_shares(config, ranks_of(config), {3, 1});
+  EXPECT_EQ(config.text("gpu_shares"), "3,1");
+}
+
+TEST(PlanRequest, KeepsTheBitsOfOneRankWhereSharesAreMeasured) {
+  const auto request_of = [](const Settings& settings) {
+    const config::Config config = config_of(settings);
+    const ModelTable model =
+        make_model_table(config, bert_of(64, 1), HeadKind::classification, 2, {});
+    return make_plan_request(config, model, {}, /*trains=*/true);
+  };
+  const auto reduction_of = [&](const std::string& shares, const std::string& reduction) {
+    return request_of({{"gpus", "2"}, {"gpu_shares", shares}, {"reduction", reduction}}).reduction;
+  };
+  EXPECT_EQ(reduction_of("2,1", "auto"), std::nullopt);
+  EXPECT_EQ(reduction_of("auto", "auto"), Reduction::ordered);
+  EXPECT_EQ(reduction_of("auto,2,1", "auto"), Reduction::ordered);
+  EXPECT_EQ(reduction_of("auto", "fast"), Reduction::fast);
+  const auto notes = request_of({{"gpus", "2"}, {"gpu_shares", "auto"}}).notes;
+  EXPECT_TRUE(std::ranges::any_of(
+      notes, [](const std::string& note) { return note.starts_with("gpu_shares = auto"); }));
+}
+
 TEST(Hosts, ComeFromAFileOfMpirun) {
   const test::TempDir dir;
   const auto hosts_of = [&](const std::string& text) {

@@ -139,6 +139,8 @@ void print_start(const Job& job,
                  const term::Terminal& terminal) {
   for (const std::string& note : job.notes)
     print_unlogged(note);  // they quote labels: with the wrong column whole texts
+  for (const std::string& note : job.rank_notes)
+    log_line(note);
   if (!job.model.directory.has_weights())
     log_line(fmt::format("all weights are drawn, by seed = {}", job.data.seed));
   if (!loaded.initialised.empty() && !is_resumed)
@@ -186,6 +188,10 @@ nlohmann::ordered_json plan_json(const Job& job) {
     rows.push_back({{"tag", row.name}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   nlohmann::ordered_json json = {
       {"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
+  if (const std::vector<int>& shares = plan.shape.ranks.shares; !shares.empty())
+    json["gpu_shares"] = shares;
+  for (const double seconds : job.rank_seconds)
+    json["gpu_pass_ms"].push_back(1e3 * seconds);
   for (const Rival& rival : job.tried)
     json["tried"].push_back(
         {{"why", rival.plan.why},

@@ -20,6 +20,7 @@
 #include "src/train/control/best_model.h"
 #include "src/train/prepare/run_state.h"
 #include "src/train/prepare/run_store.h"
+#include "src/train/prepare/settle_shares.h"
 #include "src/train/ranks/rank_team.h"
 
 namespace ferry {
@@ -233,11 +234,11 @@ std::vector<int> gpus_here(const config::Config& config) {
   return gpus;
 }
 
-/** Starts the other ranks, unless they have met. */
-void take_team(Job& job, std::shared_ptr<RankTeam> met) {
+/** Starts the other ranks, unless they have met, and says how they share a step. */
+void take_team(Job& job) {
   const RunRanks ranks = ranks_to_start(job.config);
   if (ranks.world == 1) return;
-  job.team = met ? std::move(met) : std::make_shared<RankTeam>(ranks, job.config);
+  if (!job.team) job.team = std::make_shared<RankTeam>(ranks, job.config);
   const std::string shares = ranks.shares.empty()
                                  ? "in turn"
                                  : fmt::format("in shares of {}", fmt::join(ranks.shares, ", "));
@@ -264,7 +265,7 @@ void take_team(Job& job, std::shared_ptr<RankTeam> met) {
                         ranks.shares.empty() ? "" : ", " + shares)
           : fmt::format("they take its micro-batches {}, and each holds a part of the states",
                         shares);
-  job.notes.push_back(fmt::format(
+  job.rank_notes.push_back(fmt::format(
       "{} {}{} share each step: {}", ranks.world, job.machine.plan.has_gpu ? "GPUs" : "processes",
       ranks.n_hosts > 1 ? fmt::format(" of {} hosts", ranks.n_hosts) : "", how));
 }
@@ -309,8 +310,10 @@ Job prepare(config::Config config, const JobRequest& request) {
     check_label_smoothing(job.config, *job.data.task);
     take_class_weights(job);
   }
+  if (trains) job.team = request.team;
+  if (trains) settle_shares(job);
   make_plan_of(job, trains);
-  if (trains) take_team(job, request.team);
+  if (trains) take_team(job);
   const bool is_new = trains && job.config.text("resume_from_checkpoint").empty();
   if (!is_new) close_plan(job);
   return job;

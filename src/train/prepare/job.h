@@ -57,11 +57,14 @@ struct Job {
   std::vector<Rival> tried;           ///< the plans of which a step was timed, to choose one
   runs::StorePlace store;             ///< of states on drives, where the plan has some
   std::shared_ptr<RankTeam> team;     ///< of a training with several ranks; null: there is one
+  /** By rank, where the ranks were timed: seconds of the same passes. */
+  std::vector<double> rank_seconds;
   /** Of the step that a run goes on from, where it may have ended before its line was written. */
   std::optional<StepReport> last_report;
-  Identity identity;               ///< of a training
-  TextGeneration generation;       ///< the prompts of `ferry generate`, a training's samples
-  std::vector<std::string> notes;  ///< notes for the user: what was taken for what
+  Identity identity;                    ///< of a training
+  TextGeneration generation;            ///< the prompts of `ferry generate`, a training's samples
+  std::vector<std::string> notes;       ///< notes for the user: what was taken for what
+  std::vector<std::string> rank_notes;  ///< how the ranks share a step; they quote no data
 };
 
 enum class Purpose : uint8_t { training, evaluation, prediction };

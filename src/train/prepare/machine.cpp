@@ -22,7 +22,7 @@ namespace ferry {
 namespace {
 
 /** Throws Error(machine) where one of several GPUs cannot be used. */
-CudaProbe probe_gpus(const std::vector<int>& gpus, std::string& note) {
+CudaProbe probe_gpus(const std::vector<int>& gpus, Machine& machine) {
   std::vector<CudaProbe> probes = {probe_cuda(gpus.front())};
   if (!probes.front().usable) return probes.front();
   for (size_t i = 1; i < gpus.size(); ++i) {
@@ -32,7 +32,9 @@ CudaProbe probe_gpus(const std::vector<int>& gpus, std::string& note) {
                   fmt::format("GPU {} cannot be used: {}", gpus[i], probes.back().why_not),
                   fmt::format("{}, or leave it out of gpus", probes.back().cure));
   }
-  return smallest_gpu(probes, gpus, note);
+  machine.has_unlike_gpus = std::ranges::any_of(
+      probes, [&](const CudaProbe& its) { return its.gpu_name != probes.front().gpu_name; });
+  return smallest_gpu(probes, gpus, machine.note);
 }
 
 /** Without the rates of drives. */
@@ -44,7 +46,7 @@ Machine detect_devices(const config::Config& config, const std::vector<int>& gpu
   machine.note = note_of_other_machine();
   const std::string& wish = config.text("device");
   if (wish == "cpu" || wish == "simulated") return machine;
-  CudaProbe probe = probe_gpus(gpus, machine.note);
+  CudaProbe probe = probe_gpus(gpus, machine);
   if (!probe.usable) {
     if (wish == "cuda")
       throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not, probe.cure);
@@ -87,8 +89,7 @@ CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
   if (other != probes.end())
     note += fmt::format(
         "{}the GPUs are of several models ({} and {}): the run is the same each time, but not "
-        "that of GPUs of one model; the plan counts {} free on each, as GPU {} has, and "
-        "--gpu-shares says how fast each is",
+        "that of GPUs of one model; the plan counts {} free on each, as GPU {} has",
         note.empty() ? "" : "; ", gpu.gpu_name, other->gpu_name, format_bytes(gpu.free_bytes),
         gpus[static_cast<size_t>(least - probes.begin())]);
   return gpu;

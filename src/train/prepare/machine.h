@@ -13,9 +13,10 @@ namespace ferry {
 
 struct Machine {
   PlanMachine plan;
-  std::string device_name;  ///< "NVIDIA H200", "CPU"
-  int n_cores = 1;          ///< this process may run on
-  std::string note;         ///< why a GPU that is there is not used, and what to do; may be empty
+  std::string device_name;       ///< "NVIDIA H200", "CPU"
+  int n_cores = 1;               ///< this process may run on
+  bool has_unlike_gpus = false;  ///< those of this host that take part are of several models
+  std::string note;  ///< why a GPU that is there is not used, and what to do; may be empty
 };
 
 /** device = auto takes a usable GPU; device = cuda without one is Error(machine). Drives of

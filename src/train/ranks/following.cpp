@@ -29,6 +29,7 @@
 #include "src/train/ranks/rank_pulse.h"
 #include "src/train/ranks/rank_setup.h"
 #include "src/train/ranks/rank_team.h"
+#include "src/train/ranks/rank_timing.h"
 
 namespace ferry {
 namespace {
@@ -75,7 +76,10 @@ RankEnd follow_leader(const RankEnvironment& its, std::optional<int> device, Com
   for (;;) {
     const auto message = nlohmann::ordered_json::parse(hear_leader(comm));
     if (auto end = end_in(message)) return *std::move(end);
-    follow_session(setup_in(message), its, device, comm);
+    if (const auto timing = timing_in(message))
+      time_ranks(comm, *timing, device.value_or(timing->gpu_of(its.local_rank)));
+    else
+      follow_session(setup_in(message), its, device, comm);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // The messages of the rank that leads to all others between sessions: the next session
-// (rank_setup.h), or the run's end. JSON, between processes of the same Ferry. Private to this
-// folder.
+// (rank_setup.h), a wish to time all (rank_timing.h), or the run's end. JSON, between processes of
+// the same Ferry. Private to this folder.
 
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>

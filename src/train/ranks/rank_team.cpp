@@ -87,6 +87,11 @@ void RankTeam::end(int exit_code, const std::string& reason) noexcept {
   comm_.reset();
 }
 
+std::vector<double> RankTeam::time_ranks(const RankTiming& timing) {
+  tell_all(*comm_, to_json(timing).dump());
+  return ferry::time_ranks(*comm_, timing, ranks_.gpu_of(0));
+}
+
 std::shared_ptr<LeadingLinks> RankTeam::open(const RankSetup& setup, const StepShape& shape) {
   tell_all(*comm_, to_json(setup).dump());
   auto links = std::make_shared<LeadingLinks>();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/comm/comm.h"
 #include "src/comm/pulse.h"
@@ -14,6 +15,7 @@
 #include "src/train/ranks/host_processes.h"
 #include "src/train/ranks/rank_links.h"
 #include "src/train/ranks/rank_setup.h"
+#include "src/train/ranks/rank_timing.h"
 
 namespace ferry {
 
@@ -32,6 +34,8 @@ class RankTeam {
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
 
+  /** All ranks do time_ranks(). No session is open. */
+  std::vector<double> time_ranks(const RankTiming& timing);
   /** All ranks open a session like this. `setup` is the leader's; so is `shape`, which outlives the
    * links. */
   std::shared_ptr<LeadingLinks> open(const RankSetup& setup, const StepShape& shape);

@@ -2,6 +2,7 @@
 // the processes, however many there are, and whichever dies.
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <set>
 
@@ -149,6 +150,62 @@ TEST_F(SharedSteps, HaveTheBitsOfOneInWhateverSharesTheyRun) {
       << refused.err;
   ASSERT_EQ(ferry(go_on("shares_killed", {"--gpus=2"})).code(), 0) << text_of(root_ / "err");
   expect_same_run("ones", "shares_killed");
+}
+
+/** Stops the other ranks of a run for most of the time, until `is_enough()`. */
+template <typename IsEnough>
+void slow_down(const std::function<std::vector<pid_t>()>& others, const IsEnough& is_enough) {
+  const auto end = std::chrono::steady_clock::now() + 120s;
+  while (!is_enough() && std::chrono::steady_clock::now() < end) {
+    const std::vector<pid_t> stopped = others();
+    for (pid_t pid : stopped)
+      ::kill(pid, SIGSTOP);
+    std::this_thread::sleep_for(30ms);
+    for (pid_t pid : stopped)
+      ::kill(pid, SIGCONT);
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+/** How much slower a rank is found to be changes no bit, and a run keeps it. */
+TEST_F(SharedSteps, HaveTheBitsOfOneInSharesThatAreMeasured) {
+  const auto says = [](const std::string& words) {
+    return text_of(root_ / "err").find(words) != std::string::npos;
+  };
+  const auto kept = [] {
+    const std::string settings = text_of(root_ / "measured" / "config.toml");
+    const size_t at = settings.find("gpu_shares = ");
+    return settings.substr(at, settings.find('\n', at) - at);
+  };
+  take_run_of_ones();
+  const pid_t leader =
+      start(new_run("measured", {gpus(3), "--micro-batch-size=1", "--gpu-shares=auto"}));
+  slow_down([&] { return children_of(leader); },
+            [&] { return fs::exists(root_ / "measured" / "run.json"); });
+  wait_for_line("measured", 20);
+  EXPECT_TRUE(says("timing each ")) << text_of(root_ / "err");
+  EXPECT_TRUE(says("their shares of a step are ")) << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "measured" / "train.log").find("their shares of a step are "),
+            std::string::npos);
+  const auto record = nlohmann::json::parse(text_of(root_ / "measured" / "run.json"));
+  EXPECT_EQ(record["plan"]["gpu_pass_ms"].size(), static_cast<size_t>(here(3))) << record["plan"];
+  const std::string first = kept();
+  EXPECT_NE(first.find("auto"), std::string::npos) << first;
+  ::kill(leader, SIGKILL);
+  EXPECT_TRUE(wait_for(leader).was_killed());
+
+  const pid_t again = start(go_on("measured", {gpus(3)}));
+  wait_for_line("measured", 40);
+  EXPECT_FALSE(says("timing each ")) << "it keeps the shares that it has measured";
+  EXPECT_EQ(kept(), first);
+  ::kill(again, SIGKILL);
+  EXPECT_TRUE(wait_for(again).was_killed());
+  ASSERT_EQ(ferry(go_on("measured", {"--gpus=2"})).code(), 0) << text_of(root_ / "err");
+  if (here(3) == 3) {
+    EXPECT_TRUE(says("timing each ")) << "other GPUs are measured anew";
+    EXPECT_NE(kept(), first);
+  }
+  expect_same_run("ones", "measured");
 }
 
 /** The sums that ranks exchange have bits of their own, which a resumed run keeps. */

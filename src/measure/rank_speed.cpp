@@ -1,0 +1,52 @@
+#include "src/measure/rank_speed.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "src/base/error.h"
+#include "src/base/process/out_of_memory.h"
+#include "src/measure/step.h"
+#include "src/request/run_plan.h"
+
+namespace ferry::measure {
+namespace {
+
+/** Larger ones would show the same, and take longer. */
+struct Largest {
+  int64_t width, tokens;
+};
+constexpr Largest kOnGpu = {2048, 2048}, kOnCpu = {512, 256};
+constexpr int64_t kHeadWidth = 64, kLength_max = 512, kLayers = 2, kMicroBatches = 2;
+
+SmallModel shape_of(const PassSize& size, const Largest& largest) {
+  const int64_t width = std::clamp(size.width, kHeadWidth, largest.width) / kHeadWidth * kHeadWidth;
+  const int64_t tokens = std::clamp<int64_t>(size.tokens, 1, largest.tokens);
+  const int64_t length = std::clamp<int64_t>(size.length, 1, std::min(kLength_max, tokens));
+  return {.layers = kLayers,
+          .width = width,
+          .heads = width / kHeadWidth,
+          .sequences = tokens / length,
+          .length = length};
+}
+
+}  // namespace
+
+double seconds_of_passes(const PassSize& size, int gpu) {
+  const bool cuda = gpu >= 0;
+  PlanMachine machine = {.has_gpu = cuda};
+  if (cuda) machine.compute_capability = probe_cuda(gpu).compute_capability;
+  const SmallModel shape = shape_of(size, cuda ? kOnGpu : kOnCpu);
+  const ModelTable model = make_small_model(shape, size.type, choose_attention(size.type, machine));
+  try {
+    return SmallRun(model, shape, cuda, Place::device, kMicroBatches, std::max(0, gpu))
+        .seconds_of_step();
+  } catch (const Error& error) {
+    if (error.fault() != Fault::does_not_fit) throw;
+  } catch (const std::exception& error) {
+    if (!out_of_memory(error)) throw;
+    keep_memory_reserve();
+  }
+  return 0;
+}
+
+}  // namespace ferry::measure
