@@ -6496,10 +6496,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>在 GPU 之间的划分</translation>
     </message>
     <message>
-        <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. Empty: all get as many. On GPUs of one model it never changes the result.</source>
-        <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次，或者块。留空：各 GPU 数量相同。在同一型号的 GPU 上绝不改变结果。</translation>
-    </message>
-    <message>
         <source>For experiments: each stage of a pipeline has so many runs of blocks that follow each other. With more of them the GPUs wait less at the ends of a step, and pass more values (interleaved 1F1B). Never changes the result.</source>
         <translation>用于实验：流水线的每一级含有这么多段相连的块。段数越多，各 GPU 在一步的首尾等待越少，但传递的值也越多（交错式 1F1B）。绝不改变结果。</translation>
     </message>
@@ -6542,6 +6538,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>For experiments: what each of several GPUs holds of layers that live on the GPUs: their whole weights, and a part of states and gradients (2), or a part of the weights, too (3), which come together for each pass. 1 is taken as 2: no GPU keeps gradients that are another one&apos;s. auto takes the faster one that fits. Never changes the result.</source>
         <translation>供实验使用：多块 GPU 中的每一块为驻留在 GPU 上的层保存什么：完整的权重以及一部分状态和梯度（2），或者权重也只保存一部分（3），每次计算时再合到一起。1 按 2 处理：没有 GPU 保留属于其他 GPU 的梯度。auto 取放得下的方式中较快的一种。不会改变结果。</translation>
+    </message>
+    <message>
+        <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. auto measures the GPUs when a run starts, and the run keeps what it has measured. Empty: GPUs of one model get as many, and GPUs of several models are measured. On GPUs of one model it never changes the result.</source>
+        <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次，或者块。auto 在运行开始时测量各 GPU，运行会保留测得的份额。留空：同一型号的 GPU 数量相同，型号不同的 GPU 则进行测量。在同一型号的 GPU 上绝不改变结果。</translation>
     </message>
 </context>
 <context>

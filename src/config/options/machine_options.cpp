@@ -146,9 +146,8 @@ std::vector<Option> machine_options() {
            "For GPUs of different speed: a whole number for each of gpus, with commas between "
            "them, 2,1 where the first one is twice as fast as the second. Each gets this share "
            "of a step's micro-batches, or of the blocks. auto measures the GPUs when a run starts, "
-           "and the run keeps what it has measured. Empty: GPUs of one model get as many, and "
-           "those of several models on this host are measured. On GPUs of one model it never "
-           "changes the result."},
+           "and the run keeps what it has measured. Empty: GPUs of one model get as many, and GPUs "
+           "of several models are measured. On GPUs of one model it never changes the result."},
       {.key = "gpu_split",
        .label = "Split over GPUs",
        .type = Type::choice,
