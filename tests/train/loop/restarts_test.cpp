@@ -57,6 +57,21 @@ TEST_F(Restarts, HaveTheBitsOfARunThatNobodyKilled) {
   expect_same_run("one", "killed");
 }
 
+/** Shares that were measured anew could change the bits of GPUs of several models. */
+TEST_F(Restarts, KeepTheSharesThatWereMeasured) {
+  const pid_t started =
+      start(new_run("shares", {"--gpus=2", "--gpu-shares=auto", "--max-restarts=1"}));
+  wait_for_line("shares", 12);
+  kill_rank("shares", 1);
+  const Outcome outcome = await_end(started);
+  EXPECT_EQ(outcome.code(), 0) << outcome.err;
+  const size_t first = outcome.err.find("timing each ");
+  EXPECT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("timing each ", first + 1), std::string::npos) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("starts anew, restart 1 of 1"));
+  expect_same_run("one", "shares");
+}
+
 TEST_F(Restarts, EndWhereNoneIsLeft) {
   const pid_t started = start(new_run("left", {"--gpus=2", "--max-restarts=1"}));
   wait_for_line("left", 8);

@@ -139,6 +139,16 @@ TEST_F(SeveralHosts, HaveTheBitsOfOneProcess) {
                     HasSubstr("master_addr = \"\"\n")));
 }
 
+TEST_F(SeveralHosts, TimeTheRanksOfAll) {
+  const auto hosts = start_hosts(new_run("timed", {"--gpu-shares=auto"}));
+  const Outcome first = end_of(hosts[0], 0), second = end_of(hosts[1], 1);
+  EXPECT_EQ(first.code(), 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("their shares of a step are "));
+  EXPECT_EQ(second.code(), 0) << second.err;
+  EXPECT_EQ(record_of("timed")["plan"]["gpu_pass_ms"].size(), 2u) << record_of("timed");
+  expect_same_run("one", "timed");
+}
+
 /** The other host has neither model nor data nor the run. */
 TEST_F(SeveralHosts, StopAndGoOnWithAnotherNumber) {
   const std::string at = port();

@@ -208,6 +208,23 @@ TEST_F(SharedSteps, HaveTheBitsOfOneInSharesThatAreMeasured) {
   expect_same_run("ones", "measured");
 }
 
+/** A step of one micro-batch goes to the faster rank, and blocks are dealt by speed. */
+TEST_F(SharedSteps, MeasureSharesOfStepsOfOneAndOfBlocks) {
+  ASSERT_EQ(ferry(new_run("eights", {"--micro-batch-size=8"})).code(), 0);
+  for (const std::string shares : {"auto", "1,3"}) {
+    const std::string run = "of_one_" + shares;
+    ASSERT_EQ(
+        ferry(new_run(run, {"--gpus=2", "--micro-batch-size=8", "--gpu-shares=" + shares})).code(),
+        0)
+        << text_of(root_ / "err");
+    expect_same_run("eights", run);
+  }
+  ASSERT_EQ(
+      ferry(new_run("blocks", {"--gpus=2", "--gpu-split=blocks", "--gpu-shares=auto"})).code(), 0)
+      << text_of(root_ / "err");
+  expect_same_run("one", "blocks");
+}
+
 /** The sums that ranks exchange have bits of their own, which a resumed run keeps. */
 TEST_F(SharedSteps, ExchangeSumsWhereTheyAreAskedTo) {
   const auto fast = [](const std::string& run) {
@@ -411,6 +428,11 @@ TEST_F(SharedSteps, RefuseWhatTheyCannotDo) {
   EXPECT_NE(
       refusal({"--gpus=4", "--pipe-size=2", "--gpu-shares=1,1,2,2"}).find("leave gpu_shares out"),
       std::string::npos);
+  EXPECT_NE(
+      refusal({"--gpus=4", "--pipe-size=2", "--gpu-shares=auto"}).find("leave gpu_shares out"),
+      std::string::npos);
+  EXPECT_NE(refusal({"--gpus=2", "--gpu-shares=fast"}).find("--gpu-shares auto"),
+            std::string::npos);
   EXPECT_NE(refusal({"--gpus=2", "--pipe-chunks=2"}).find("give pipe_size or gpu_split = blocks"),
             std::string::npos);
   EXPECT_NE(refusal({"--gpus=2", "--pipe-size=2", "--reduction=fast"}).find("leave reduction out"),
