@@ -7,7 +7,7 @@
 
 namespace ferry {
 
-/** What is shared: the micro-batches of a step, or the model's blocks. */
+/** The pieces that ranks share: micro-batches of a step, or blocks of the model. */
 struct SharedPieces {
   int64_t n = 1;
   /** A step has n micro-batches. Otherwise it may be cut into fewer, of which the shares need no

@@ -1,5 +1,5 @@
 #pragma once
-// The ranks of a run time the same passes, each on its own GPU at the same time.
+// The ranks of a run time the same passes, all at once.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
