@@ -42,7 +42,8 @@ double seconds_of_passes(const PassSize& size, int gpu) {
     return SmallRun(model, shape, cuda, Place::device, kMicroBatches, std::max(0, gpu))
         .seconds_of_step();
   } catch (const Error& error) {
-    if (error.fault() != Fault::does_not_fit) throw;
+    // Memory that is not to be had, or not to be pinned; the run itself may need less of it.
+    if (error.fault() != Fault::does_not_fit && error.fault() != Fault::machine) throw;
   } catch (const std::exception& error) {
     if (!out_of_memory(error)) throw;
     keep_memory_reserve();

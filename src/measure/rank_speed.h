@@ -17,7 +17,7 @@ struct PassSize {
 
 /** Seconds of a step of some layers of about this size, whose weights are drawn at random: the
  * median of those of about a second, after warming up. `gpu`: its index; below zero the CPU. At
- * most 0.9 GiB of a GPU are planned for it, and free again. 0 where there is not enough. */
+ * most 0.9 GiB of a GPU are planned for it, and free again. 0 where that fails. */
 double seconds_of_passes(const PassSize& size, int gpu);
 
 }  // namespace ferry::measure

@@ -84,7 +84,7 @@ void settle_shares(Job& job) {
   std::vector<int> shares(seconds.size(), 1);
   if (failed != seconds.end()) {
     job.rank_notes.push_back(fmt::format(
-        "rank {} has not enough memory to be timed: all get as many micro-batches; --gpu-shares "
+        "rank {} could not be timed, as where memory is short: all get as many; --gpu-shares "
         "says how fast each is",
         failed - seconds.begin()));
   } else {

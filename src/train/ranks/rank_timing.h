@@ -28,7 +28,7 @@ nlohmann::ordered_json to_json(const RankTiming& timing);
 std::optional<RankTiming> timing_in(const nlohmann::ordered_json& message);
 
 /** All ranks call it; `gpu`: index of this rank's. By rank, the seconds that each has taken, 0
- * where it has not enough memory. Empty: all have GPUs of one model, and nothing was timed. Throws
+ * where that failed. Empty: all have GPUs of one model, and nothing was timed. Throws
  * Error(machine) where this rank's GPU cannot be used. */
 std::vector<double> time_ranks(Comm& comm, const RankTiming& timing, int gpu);
 
