@@ -91,6 +91,22 @@ void compile(BlockProgram program, const ProgramTarget& target, BlockTable& tabl
     };
 }
 
+void plan_frozen(ModelTable& model) {
+  for (BlockTable& block : model.blocks) {
+    block.arrange();
+    std::vector<bool> frozen;
+    for (const ParamSpec& param : block.params)
+      frozen.push_back(!param.trainable);
+    for (const BorrowedParam& of : block.borrowed)
+      frozen.push_back(!model.blocks[of.block].params[of.param].trainable);
+    ProgramTarget target = block.compiled->target;
+    const bool has_frozen = std::ranges::find(frozen, true) != frozen.end();
+    if (!has_frozen && target.frozen.empty()) continue;
+    target.frozen = has_frozen ? std::move(frozen) : std::vector<bool>();
+    compile(BlockProgram(block.compiled->program), target, block);
+  }
+}
+
 void set_storage(ModelTable& model, int block, int param, Storage storage) {
   BlockTable& table = model.blocks[block];
   ParamSpec& spec = table.params[param];

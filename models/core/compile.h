@@ -15,6 +15,10 @@ struct CompiledBlock {
 /** Fills in everything of the table but its parameters. */
 void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table);
 
+/** Plans each block anew whose parameters are not all trained: what the gradients of frozen
+ * matrices would read is not kept. To be called once ParamSpec::trainable is settled. */
+void plan_frozen(ModelTable& model);
+
 /** Stores a frozen matrix of a block in another way, arranges the block again and compiles it.
  * FERRY_CHECK fails where anything but linear maps of the block itself reads the matrix. */
 void set_storage(ModelTable& model, int block, int param, Storage storage);

@@ -118,6 +118,8 @@ class PassPlanner {
     add_call({op, part, Operands<int>::kNames, listed<Operands>(operands), std::move(states)});
   }
   const BlockProgram& program() const { return program_; }
+  /** True of a parameter that is there and that steps change. */
+  bool is_trained(int param) const { return param != kNone && !target_.is_frozen(param); }
 
  protected:
   /** The place of a value or its gradient at a port of the block. */

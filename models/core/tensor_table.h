@@ -24,7 +24,13 @@
 namespace ferry {
 
 /** The start value of a parameter that no checkpoint has. */
-enum class Init : uint8_t { normal, zeros, ones };
+enum class Init : uint8_t {
+  normal,
+  zeros,
+  ones,
+  fan_in,  ///< uniform between -1 / sqrt(columns) and 1 / sqrt(columns), as transformers' linear
+           ///< maps
+};
 
 /** The spread of a parameter that starts normal. */
 struct NormalInit {
@@ -308,6 +314,8 @@ struct HfEntry {
    * Conv1D): hf_shape is the file's. */
   bool transposed = false;
   HfRowGroups groups;
+  /** A run with adapters writes it. All else stays in the files of the model that it began with. */
+  bool is_delta = false;
   /** Other names checkpoints use ("bert." prefix or none, gamma/beta), in order of preference. One
    * of them beside `hf_name` in the same file is a duplicate, no surprise. */
   std::vector<std::string> also_named;
@@ -369,6 +377,7 @@ struct ModelTable {
   std::vector<int> backwards;  ///< all blocks in the order of their backwards
   std::vector<UpdateGroup> groups = {{.decays = true}, {.decays = false}};
   std::vector<HfEntry> hf_names;
+  bool has_deltas = false;  ///< some of the tensors are of an adapter (HfEntry::is_delta)
   std::vector<std::string>
       hf_ignored;  ///< names a checkpoint may carry that the model does not use
 
@@ -378,6 +387,11 @@ struct ModelTable {
     return blocks[entry.block].params[entry.param];
   }
 };
+
+/** True of a tensor that a run's own files have: with adapters those of the adapter alone. */
+inline bool is_saved(const ModelTable& model, const HfEntry& entry) {
+  return !model.has_deltas || entry.is_delta;
+}
 
 /** Bytes of scratch for the gradients of frozen vectors: the most of one block. Nobody reads them.
  */

@@ -16,6 +16,7 @@
 #include "models/ops/label_loss/label_loss_op.h"
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/logits/logits_op.h"
+#include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
@@ -50,6 +51,7 @@ void run_labelled_rows(const OpCall& c);
 void run_last_rows(const OpCall& c);
 void run_linear(const OpCall& c);
 void run_logits(const OpCall& c);
+void run_low_rank(const OpCall& c);
 void run_norm(const OpCall& c);
 void run_residual_norm(const OpCall& c);
 void run_rms_norm(const OpCall& c);
@@ -83,6 +85,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kLabelLoss, ops::run_label_loss},
     {&ops::kLinear, ops::run_linear},
     {&ops::kLogits, ops::run_logits},
+    {&ops::kLowRank, ops::run_low_rank},
     {&ops::kNorm, ops::run_norm},
     {&ops::kResidualNorm, ops::run_residual_norm},
     {&ops::kRmsNorm, ops::run_rms_norm},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "models/core/compile.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/param_groups.h"
@@ -119,8 +120,7 @@ void freeze(const config::Config& config, ModelTable& model) {
         patterns.refuse_part(*entries.front(), *entry);
     param_at(model, at).trainable = !is_frozen;
   }
-  for (BlockTable& block : model.blocks)
-    block.arrange();
+  plan_frozen(model);
   if (model.n_trainable_params() == 0)
     throw Error(Fault::usage, "config.patterns",
                 fmt::format("freeze ({}) leaves nothing to train", config.origin("freeze").where),

@@ -16,6 +16,7 @@
 #include "models/ops/gate/gate_op.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "models/ops/linear/linear_op.h"
+#include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
@@ -140,6 +141,21 @@ void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
        [&] {
          const auto factor = static_cast<double>(op.with<ops::LinearAttributes>().factor);
          out(0, plus(plus(in(0).matmul(p(0).t()), p(1)) * factor, in(1)));
+       }},
+      {&ops::kLowRank,
+       [&] {
+         const auto& with = op.with<ops::LowRankAttributes>();
+         const auto n = static_cast<int64_t>(with.parts.size());
+         at::Tensor y = in(0).clone();
+         int64_t row = 0;
+         for (int64_t i = 0; i < n; ++i) {
+           const ops::LowRankPart& part = with.parts[static_cast<size_t>(i)];
+           const at::Tensor h = in(1).chunk(n, 1)[static_cast<size_t>(i)];
+           y.narrow(1, part.first, part.n)
+               .add_(h.matmul(p(0).narrow(0, row, part.n).t()), static_cast<double>(with.factor));
+           row += part.n;
+         }
+         out(0, y);
        }},
       {&ops::kTanh, [&] { out(0, at::tanh(in(0))); }},
       {&ops::kNorm, [&] { out(0, layer_norm(in(0), p(0), p(1), norm_eps())); }},

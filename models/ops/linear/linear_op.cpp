@@ -52,9 +52,13 @@ const OpDef kLinear = {
           const auto v = values_of<LinearValues>(op);
           const int index = p.op(), dy = p.take_grad(v.y);
           p.pass_grad(v.residual, dy);
-          p.when_there(v.x, dy, [&p, index, dy](int x) {
-            p.call(index, Part::params, LinearWeightGrads<int>{.dy = dy, .x = x});
-          });
+          const auto params = params_of<LinearParams>(op);
+          if (p.is_trained(params.weight))
+            p.when_there(v.x, dy, [&p, index, dy](int x) {
+              p.call(index, Part::params, LinearWeightGrads<int>{.dy = dy, .x = x});
+            });
+          else if (p.is_trained(params.bias) && !op.with<LinearAttributes>().sums_bias)
+            p.call(index, Part::params, LinearWeightGrads<int>{.dy = dy, .x = kNone});
           const auto [dx, sum] = p.grad_place(v.x, /*adds=*/true);
           p.call(index, Part::backward, LinearGrads<int>{.dy = dy, .dx = dx, .sum = sum});
         },
@@ -73,7 +77,8 @@ const OpDef kLinear = {
           const int64_t rows = c.worked_rows(v.x), inner = c.columns(v.x), columns = c.columns(v.y);
           ++work.n_kernels;
           if (call.part == Part::params) {
-            work.products.push_back({columns, rows, inner});
+            if (named<LinearWeightGrads, int>(call.places).x != kNone)
+              work.products.push_back({columns, rows, inner});
             const bool has_bias = params_of<LinearParams>(c.op).bias != kNone;
             if (has_bias && !c.op.with<LinearAttributes>().sums_bias) {
               work.memory_bytes += c.traffic(v.y, 1);

@@ -89,7 +89,7 @@ void run_linear(const OpCall& c) {
   const auto o = c.operands<LinearWeightGrads>();
   const auto grads = c.grads<LinearParams>();
   at::Tensor d_weight = own_part(c, grads.weight);
-  linear_backward_weight(o.dy, o.x, d_weight, with.factor);
+  if (o.x->defined()) linear_backward_weight(o.dy, o.x, d_weight, with.factor);
   if (!c.params<LinearParams>().bias->defined() || with.sums_bias) return;
   at::Tensor d_bias = own_bias(c, grads.bias);
   if (!d_bias.defined()) return;

@@ -47,14 +47,28 @@ uint64_t key_of(uint64_t seed, const std::string& hf_name) {
   return key;
 }
 
-/** Fills values that begin at an even element. */
-void draw(std::span<float> values, int64_t first_element, double std, uint64_t key) {
+/** Two values between -1 and 1, with the same count. */
+std::pair<double, double> uniform_deviates(uint64_t pair, uint64_t key) {
+  const simd::PhiloxWords words = simd::philox(pair, key);
+  const auto uniform = [&](int first) {
+    const uint64_t draw = uint64_t{words.word[first]} << 32 | words.word[first + 1];
+    return static_cast<double>(draw >> 11) * 0x1p-52 - 1;
+  };
+  return {uniform(0), uniform(2)};
+}
+
+/** Fills values that begin at an even element with `scale` times deviates. */
+void draw(std::span<float> values,
+          int64_t first_element,
+          double scale,
+          uint64_t key,
+          std::pair<double, double> (*deviates)(uint64_t pair, uint64_t key)) {
   const auto first_pair = static_cast<uint64_t>(first_element / 2);
   tbb::parallel_for(size_t{0}, (values.size() + 1) / 2, [&](size_t pair) {
-    const auto [first, second] = normal_deviates(first_pair + pair, key);
+    const auto [first, second] = deviates(first_pair + pair, key);
     const size_t i = 2 * pair;
-    values[i] = static_cast<float>(std * first);
-    if (i + 1 < values.size()) values[i + 1] = static_cast<float>(std * second);
+    values[i] = static_cast<float>(scale * first);
+    if (i + 1 < values.size()) values[i + 1] = static_cast<float>(scale * second);
   });
 }
 
@@ -73,7 +87,10 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
   for (int64_t at = 0; at < n_elements; at += kPiece) {
     const std::span piece =
         std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
-    if (spec.init == Init::normal) draw(piece, first_element + at, std, key);
+    if (spec.init == Init::normal) draw(piece, first_element + at, std, key, normal_deviates);
+    if (spec.init == Init::fan_in)
+      draw(piece, first_element + at, 1 / std::sqrt(static_cast<double>(spec.row_values())), key,
+           uniform_deviates);
     writer.write(piece);
   }
   const int64_t zero_row = spec.normal.zero_row;
