@@ -214,7 +214,7 @@ class BlockAdapter {
 /** Freezes every parameter that is not trained whole, and gives the others PEFT's names. */
 void freeze(ModelTable& model, const Lora& lora) {
   for (HfEntry& entry : model.hf_names) {
-    entry.is_delta = lora.is_whole(entry.hf_name);
+    entry.is_delta = lora.is_whole(entry);
     model.blocks[entry.block].params[entry.param].trainable = entry.is_delta;
     if (!entry.is_delta) continue;
     entry.also_named.insert(entry.also_named.begin(), entry.hf_name);

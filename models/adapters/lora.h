@@ -29,9 +29,8 @@ struct Lora {
    * ("model.layers.0.self_attn.q_proj"); none: it has no adapter. */
   std::function<std::optional<LoraOfModule>(const std::string& module)> of;
   float dropout = 0;  ///< of what A reads, in training
-  /** True of a parameter that is trained whole and saved beside the adapters, by the name of its
-   * tensor. */
-  std::function<bool(const std::string& tensor)> is_whole;
+  /** True of a tensor that is trained whole and saved beside the adapters. */
+  std::function<bool(const HfEntry&)> is_whole;
 };
 
 /** A linear map that may have an adapter. */

@@ -23,7 +23,7 @@ std::optional<HfConfig> config_of_model(const config::Config& config) {
   const std::string& name = config.text("model_name_or_path");
   if (name.empty()) return std::nullopt;
   try {
-    return HfConfig::load(config::find_model(name) / "config.json");
+    return HfConfig::load(config::config_file_of(config::find_model(name)));
   } catch (const Error&) {
     const auto known = config::known_model_config(name);
     if (!known) throw;

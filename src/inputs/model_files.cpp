@@ -75,9 +75,26 @@ ScratchModel find_scratch_model(const config::Config& config) {
   return model;
 }
 
+HfDirectory open_directory(const std::filesystem::path& path, bool needs_weights) {
+  if (!config::is_adapter(path)) return HfDirectory::open(path, needs_weights);
+  return HfDirectory::open_adapter(path, config::find_base(path), needs_weights);
+}
+
+HfDirectory open_checkpoint_directory(const std::filesystem::path& path) {
+  return config::is_adapter(path) ? open_directory(path) : HfDirectory::open_checkpoint(path);
+}
+
 HfDirectory open_model(const config::Config& config) {
-  if (!draws_weights(config))
-    return HfDirectory::open(config::find_model(config.text("model_name_or_path")));
+  if (!draws_weights(config)) {
+    const auto path = config::find_model(config.text("model_name_or_path"));
+    if (config::is_adapter(path))
+      throw Error(
+          Fault::usage, "config.model",
+          fmt::format("'{}' holds an adapter, and a training begins with a model", path.string()),
+          "go on with the run that made it (--resume), or merge it first: ferry export "
+          "--model ADAPTER --output-dir MODEL");
+    return HfDirectory::open(path);
+  }
   ScratchModel model = find_scratch_model(config);
   if (!model.tokenizer)
     throw Error(Fault::data, "model.open",

@@ -32,6 +32,11 @@ std::string name_of_model(const config::Config& config);
 /** The model of a run that begins. Throws Error(data) where a file is missing or damaged. */
 HfDirectory open_model(const config::Config& config);
 
+/** A model's directory, or an adapter's with the model that it is for. */
+HfDirectory open_directory(const std::filesystem::path& path, bool needs_weights = true);
+/** A run's checkpoint: its weights may lie on a drive. */
+HfDirectory open_checkpoint_directory(const std::filesystem::path& path);
+
 /** Throws Error(data) where the tokenizer has more tokens than a new model has rows for, or than a
  * masked model has, which draws any of them. Another one may lack rows for tokens that no text has:
  * check_rows(). */

@@ -28,8 +28,16 @@ int64_t add_product(int64_t a, int64_t b, int64_t c) {
 
 }  // namespace
 
+namespace {
+
+int64_t n_saved_params(const ModelTable& model) {
+  return model.has_deltas ? model.n_trainable_params() : model.n_params();
+}
+
+}  // namespace
+
 int64_t checkpoint_bytes(const ModelTable& model, simd::Optim optim) {
-  int64_t n_bytes = model.n_params() * kFp32_bytes;
+  int64_t n_bytes = n_saved_params(model) * kFp32_bytes;
   for (const BlockTable& block : model.blocks)
     for (const ParamSpec& param : block.params)
       if (param.trainable) n_bytes += simd::state_bytes(optim, param.n_elements);
@@ -63,10 +71,11 @@ DiskNeed disk_needed(const ModelTable& model,
                      int64_t n_there,
                      const StepShape* shape) {
   DiskNeed need;
-  need.final_bytes =
-      model.n_params() * static_cast<int64_t>(size_of(choose_final_dtype(config, model.compute)));
+  need.final_bytes = n_saved_params(model) *
+                     static_cast<int64_t>(size_of(choose_final_dtype(config, model.compute)));
   need.checkpoint_bytes = checkpoint_bytes(model, choose_optim(config));
-  if (shape && !config.flag("save_weights")) need.checkpoint_bytes -= pinned_bytes(model, *shape);
+  if (shape && !config.flag("save_weights") && !model.has_deltas)
+    need.checkpoint_bytes -= pinned_bytes(model, *shape);
   need.n_checkpoints = checkpoints_at_once(config);
   need.n_checkpoints_there = std::min(n_there, need.n_checkpoints);
   const int64_t n_more = need.n_checkpoints - need.n_checkpoints_there;

@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/param_groups.h"
+#include "src/request/adapters.h"
 
 namespace ferry {
 namespace {
@@ -118,7 +119,7 @@ void freeze(const config::Config& config, ModelTable& model) {
     for (const HfEntry* entry : entries)
       if ((patterns.index_of(*entry) >= 0) != is_frozen)
         patterns.refuse_part(*entries.front(), *entry);
-    param_at(model, at).trainable = !is_frozen;
+    if (is_frozen) param_at(model, at).trainable = false;
   }
   plan_frozen(model);
   if (model.n_trainable_params() == 0)
@@ -166,10 +167,12 @@ void group(const config::Config& config, ModelTable& model) {
                               groups[i].pattern, kKey, config.origin(kKey).where),
                   "the first group that names a parameter counts: put the narrower one first");
   const auto factors = layer_factors(model, config.number("layerwise_lr_decay"));
+  const double ratio = config.number("loraplus_lr_ratio");
   model.groups.clear();
   for (const auto& [at, entries] : entries_by_param(model)) {
     ParamSpec& param = param_at(model, at);
-    const double factor = factors[static_cast<size_t>(at.first)];
+    const bool is_second = entries.front()->hf_name.ends_with(".lora_B.weight");
+    const double factor = factors[static_cast<size_t>(at.first)] * (is_second ? ratio : 1);
     const auto wanted = [&](const HfEntry& entry) {
       const int index = patterns.index_of(entry);
       const auto& said = index < 0 ? kNothing : groups[static_cast<size_t>(index)];
@@ -187,6 +190,7 @@ void group(const config::Config& config, ModelTable& model) {
 }  // namespace
 
 void apply_param_options(const config::Config& config, ModelTable& model) {
+  add_adapters(config, model);
   freeze(config, model);
   group(config, model);
 }

@@ -51,7 +51,7 @@ HfConfig shape_of(const PresetFacts& facts) {
                 "it is planned with one: ferry plan --preset NAME --model MODEL");
   if (const auto known = config::known_model_config(facts.model))
     return HfConfig::parse(*known, facts.model);
-  return HfConfig::load(config::find_model(facts.model) / "config.json");
+  return HfConfig::load(config::config_file_of(config::find_model(facts.model)));
 }
 
 PresetPlan::Time time_of(const ModelTable& model, const PlanRequest& request, const Plan& plan) {

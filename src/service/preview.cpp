@@ -55,7 +55,7 @@ ModelFiles model_files(const config::Config& config) {
     return {std::move(model.config), std::move(*model.tokenizer)};
   }
   const fs::path directory = config::find_model(config.text("model_name_or_path"));
-  return {HfConfig::load(directory / "config.json"), directory};
+  return {HfConfig::load(config::config_file_of(directory)), directory};
 }
 
 /** Samples of one example after another. */

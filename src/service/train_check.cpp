@@ -45,7 +45,7 @@ HfDirectory open_run_model(const config::Config& config) {
     if (config::commit_of_snapshot(here) && !hub::is_whole_model(here))
       return HfDirectory::open(here, /*needs_weights=*/false);
   }
-  return checkpoint.empty() ? open_model(config) : HfDirectory::open_checkpoint(checkpoint);
+  return checkpoint.empty() ? open_model(config) : open_checkpoint_directory(checkpoint);
 }
 
 /** Reads all of it, and says what was taken for what. */
@@ -69,7 +69,9 @@ void check_model(const config::Config& config) {
 }
 
 void check_patterns(const config::Config& config) {
-  if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
+  if (config.text("freeze").empty() && config.text("param_groups").empty() &&
+      config.text("tuning") == "full")
+    return;
   const HfDirectory directory = open_run_model(config);
   ModelTable model = make_model_table(config, directory.config(), task_kind_of(config).head,
                                       n_labels_without_data(directory.config()), {});
@@ -80,7 +82,7 @@ void check_training(const config::Config& config, const Tell& tell) {
   const HfDirectory model = open_run_model(config);
   const ModelTable table = make_model_table(config, model.config(), task_kind_of(config).head,
                                             n_labels_without_data(model.config()), {});
-  const Tokenizer tokenizer = Tokenizer::open(model.path());
+  const Tokenizer tokenizer = Tokenizer::open(model.tokenizer());
   check_vocabulary(model, tokenizer, table);
   if (const std::string note = note_of_missing_end(config, tokenizer); !note.empty()) tell(note);
   // Each text of a language model ends with it.

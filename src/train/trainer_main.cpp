@@ -191,7 +191,7 @@ int finish_training(TrainingResult result,
         if (!has_predictions) write_predictions(result.evaluation, session, job, run.path());
         has_predictions = true;
         if (final.empty())
-          final = save_final(session, job.model, *job.data.task, run.path(),
+          final = save_final(session, job.config, job.model, *job.data.task, run.path(),
                              choose_final_dtype(job.config, job.model.table.compute));
         run.set_phase(runs::Phase::finished, outcome);
         run.settle();
@@ -432,7 +432,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   if (checkpoint)
     read_from(*checkpoint, run, [&] {
       runs::read_checksums(checkpoint->path);
-      HfDirectory::open_checkpoint(checkpoint->path);
+      open_checkpoint_directory(checkpoint->path);
     });
   ResumedFrom states;
   if (resumed) states = find_states(*resumed, from, command.config);

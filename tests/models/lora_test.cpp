@@ -22,9 +22,8 @@ namespace {
 constexpr RandomKey kKey = {.training = true, .seed = 3, .step = 7};
 
 Lora lora_of(std::function<std::optional<LoraOfModule>(const std::string&)> of, float dropout = 0) {
-  return {.of = std::move(of), .dropout = dropout, .is_whole = [](const std::string&) {
-            return false;
-          }};
+  return {
+      .of = std::move(of), .dropout = dropout, .is_whole = [](const HfEntry&) { return false; }};
 }
 
 Lora on_all_linear(float dropout = 0) {
@@ -157,7 +156,7 @@ TEST(Lora, MakesNoGradientsOfFrozenMatrices) {
 TEST(Lora, TrainsWholeParametersBeside) {
   ModelTable model = llama(HeadKind::classification);
   Lora lora = on_all_linear();
-  lora.is_whole = [](const std::string& tensor) { return tensor == "score.weight"; };
+  lora.is_whole = [](const HfEntry& entry) { return entry.hf_name == "score.weight"; };
   add_lora(model, lora);
   plan_frozen(model);
   const auto score =

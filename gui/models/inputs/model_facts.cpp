@@ -123,8 +123,8 @@ ModelFacts read_model_facts(const config::Config& config) {
     }
     const fs::path directory = config::find_model(name);
     facts.directory = path_text(directory);
-    hf = HfConfig::load(directory / "config.json");
-    HfDirectory::open(directory);
+    hf = HfConfig::load(config::config_file_of(directory));
+    open_directory(directory);
   });
   if (trouble) {
     if (const auto repo = config::hub_model_of(name); repo && asks_for_download(*trouble))

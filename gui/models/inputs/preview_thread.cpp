@@ -13,12 +13,19 @@ constexpr int64_t kSamples = 200;
 /** Everything that the texts, their tokens and their order depend on. An option that is not known
  * to be without influence is taken to have some. */
 std::string key_of(const config::Config& config) {
-  constexpr std::string_view kWithout[] = {"dtype",          "deterministic",
-                                           "Optimizer",      "Batch and schedule",
-                                           "Regularisation", "Memory and placement",
-                                           "Threads",        "Hosts and restarts",
-                                           "Output",         "Samples",
-                                           "Generation",     "Evaluation and logging"};
+  constexpr std::string_view kWithout[] = {"dtype",
+                                           "deterministic",
+                                           "Adapters",
+                                           "Optimizer",
+                                           "Batch and schedule",
+                                           "Regularisation",
+                                           "Memory and placement",
+                                           "Threads",
+                                           "Hosts and restarts",
+                                           "Output",
+                                           "Samples",
+                                           "Generation",
+                                           "Evaluation and logging"};
   constexpr std::string_view kWith[] = {"train_batch_size", "per_device_train_batch_size"};
   const auto is_in = [](std::string_view name, auto& names) {
     return std::ranges::find(names, name) != std::end(names);

@@ -9,9 +9,10 @@ namespace ferry::config {
 namespace {
 
 constexpr std::string_view kAllWeights =
-    "this version has no LoRA or other adapters, and no quantised training: it trains all weights, "
-    "or those that freeze leaves. `ferry plan` says whether they fit with host memory as a second "
-    "place; optim = adamw_8bit with master = split takes the least of it";
+    "this version quantises no weights, and has no adapters but LoRA's: tuning = lora streams the "
+    "model's 16-bit weights from host memory, so that they need no quantisation. `ferry plan` says "
+    "whether they fit; for all weights optim = adamw_8bit with master = split takes the least "
+    "memory";
 constexpr std::string_view kNoChat =
     "this version applies no chat template: write rows of prompt and completion with the "
     "template's text in them, and train with task = causal-lm; the loss is on the completion";
@@ -185,7 +186,6 @@ const std::vector<ForeignFlag>& foreign_flags() {
               "--trace FILE writes what the first steps do; `ferry doctor` looks at the machine"),
 
       // Keys of recipes.
-      value("finetuning_type", kAllWeights, "full"),
       {.names = words_of("stage"),
        .is_refused = true,
        .meanings = {{"pt", "task", "causal-lm"}, {"sft", "task", "causal-lm"}},
@@ -275,8 +275,8 @@ const std::vector<ForeignFlag>& foreign_flags() {
             "`ferry generate` goes on with texts by a trained model"),
       value("revision revision_of_model", "give the directory of that revision with --model",
             "main"),
-      refused("lora_* use_lora use_peft peft* use_dora use_rslora adapter adapter_folder "
-              "adapter_name_or_path additional_target create_new_adapter merge_lora load_in_4bit "
+      refused("lora_* peft* use_dora adapter_folder "
+              "adapter_name_or_path create_new_adapter merge_lora load_in_4bit "
               "load_in_8bit quantization quantization_* model_quantization_* double_quantization "
               "bnb_* use_bnb_nested_quant qlora* loftq_* oft_* pissa_* galore_* qgalore_* "
               "use_galore apollo_* use_apollo badam_* use_badam lisa_* relora* jagged_restart_* "
@@ -313,7 +313,7 @@ const std::vector<ForeignFlag>& foreign_flags() {
               "use_adam_mini use_muon dion_* cosine_constant_lr_ratio lr_quadratic_warmup "
               "lr_div_factor min_sample_len buffer_size ebft diffusion",
               kNoSetting),
-      refused("embedding_lr embedding_lr_scale loraplus_* lr_groups", kRates),
+      refused("embedding_lr embedding_lr_scale loraplus_lr_embedding lr_groups", kRates),
       refused("unfrozen_parameters freeze_trainable_layers freeze_trainable_modules "
               "freeze_extra_modules",
               "freeze names the parameters that stay as they are: "

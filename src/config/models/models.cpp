@@ -11,6 +11,7 @@
 #include "src/base/nearest_name.h"
 #include "src/config/models/known_models.h"
 #include "src/config/options/option.h"
+#include "src/files/hf/peft_config.h"
 #include "src/files/hub/hub_cache.h"
 #include "src/files/hub/hub_settings.h"
 #include "src/files/paths.h"
@@ -23,7 +24,9 @@ namespace {
 
 bool is_model_directory(const fs::path& directory) {
   std::error_code error;
-  return fs::exists(directory / "config.json", error);  // opening it says what else it may be
+  // Opening it says what else it may be.
+  return fs::exists(directory / "config.json", error) ||
+         fs::exists(directory / kPeftConfigName, error);
 }
 
 /** A checkpoint whose weights lie on a drive. */
@@ -134,10 +137,6 @@ Error refusal_of_directory(const fs::path& directory) {
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
     if (is_gguf(it->path())) return refusal_of_gguf(it->path());
-  if (fs::exists(directory / "adapter_config.json", error))
-    return not_here(
-        fmt::format("'{}' holds an adapter (adapter_config.json) and no model", directory.string()),
-        "merge it into its model first, as peft's merge_and_unload(), and give that");
   const bool is_run = fs::exists(directory / "run.json", error);
   if (!is_run)
     return not_here(
@@ -359,12 +358,37 @@ fs::path find_model(std::string_view name_or_path) {
                              "hub (ORGANISATION/NAME)");
 }
 
+fs::path find_base(const fs::path& adapter) {
+  const PeftConfig config = read_peft_config(adapter / kPeftConfigName);
+  const auto found = config.base_model.empty() ? std::nullopt : locate_model(config.base());
+  if (found && !is_adapter(*found)) return *found;
+  throw not_here(
+      config.base_model.empty()
+          ? fmt::format("the adapter '{}' does not say which model it is for", adapter.string())
+          : fmt::format("the adapter '{}' is for the model '{}', which is not on this machine",
+                        adapter.string(), config.base()),
+      hub_model_of(config.base()) ? download_hint(config.base())
+                                  : "write the model's directory into base_model_name_or_path of "
+                                    "its adapter_config.json");
+}
+
+bool is_adapter(const fs::path& directory) {
+  std::error_code error;
+  return fs::exists(directory / kPeftConfigName, error);
+}
+
+fs::path config_file_of(const fs::path& directory) {
+  std::error_code error;
+  const bool is_of_base = is_adapter(directory) && !fs::exists(directory / "config.json", error);
+  return (is_of_base ? find_base(directory) : directory) / "config.json";
+}
+
 FoundConfig find_config(std::string_view name_or_path) {
   const fs::path given(name_or_path);
   std::error_code error;
   if (fs::is_regular_file(given, error)) return {.file = given, .known = {}};
   try {
-    return {.file = find_model(name_or_path) / "config.json", .known = {}};
+    return {.file = config_file_of(find_model(name_or_path)), .known = {}};
   } catch (const Error&) {
     if (const auto known = known_model_config(name_or_path); known && !fs::exists(given, error))
       return {.file = {}, .known = *known};

@@ -23,6 +23,14 @@ std::filesystem::path find_model(std::string_view name_or_path);
 /** The same, nullopt where there is none. Throws Error(usage) for an empty name. */
 std::optional<std::filesystem::path> locate_model(std::string_view name_or_path);
 
+/** True of a directory that holds an adapter in PEFT's format. */
+bool is_adapter(const std::filesystem::path& directory);
+/** The directory of the model that an adapter is for. Throws Error(data) where it is not on this
+ * machine. */
+std::filesystem::path find_base(const std::filesystem::path& adapter);
+/** The config.json of a model's directory; an adapter may have its model's. */
+std::filesystem::path config_file_of(const std::filesystem::path& directory);
+
 /** The repository of a hub that a name means: "ORGANISATION/NAME[@REVISION]", or a name that is
  * known. nullopt for what is a path. Whether there is such a repository nobody has asked. */
 std::optional<hub::RepoName> hub_model_of(std::string_view name_or_path);

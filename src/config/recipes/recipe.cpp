@@ -40,9 +40,9 @@ class RecipeReader {
       : config_(config), recipe_(recipe), file_(file), program_(program_of(recipe)) {}
 
   void read() {
-    if (program_ == Program::llama_factory) refuse_lora_by_default();
     for (const auto& [key, node] : recipe_.fields)
       if (!node.is_null()) read_field(key, node);
+    if (program_ == Program::llama_factory) take_lora_by_default();
     if (program_ == Program::none) return;
     if (!recipe_.find("task") && !recipe_.find("stage") &&
         config_.origin("task").source <= Source::file)
@@ -64,15 +64,21 @@ class RecipeReader {
     throw Error(Fault::usage, "config.recipe", fmt::format("{}: {}", where(node), what), hint);
   }
 
-  /** LLaMA-Factory trains a LoRA adapter where a recipe says nothing. */
-  void refuse_lora_by_default() const {
+  /** LLaMA-Factory trains a LoRA adapter of rank 8 on all linear maps where a recipe says nothing.
+   */
+  void take_lora_by_default() {
+    const auto take = [&](const char* key, const char* value) {
+      if (config_.origin(key).source <= Source::file && !given_.contains(key))
+        config_.set(key, value, {Source::file, file_.string(), true});
+    };
     const YamlNode* type = recipe_.find("finetuning_type");
-    if (type && !type->is_null()) return;
-    refuse(recipe_,
-           "the recipe has no finetuning_type, and LLaMA-Factory then trains a LoRA adapter, "
-           "which Ferry does not do",
-           "write finetuning_type: full to train all weights; `ferry plan --config FILE` says "
-           "whether they fit");
+    const bool says_nothing = !type || type->is_null();
+    if (says_nothing) {
+      take("tuning", "lora");
+      config_.note(fmt::format("'{}' has no finetuning_type: tuning = lora, as LLaMA-Factory does",
+                               file_.string()));
+    }
+    if (config_.text("tuning") == "lora") take("lora_r", "8");
   }
 
   void read_field(const std::string& key, const YamlNode& node) {

@@ -49,8 +49,11 @@ std::filesystem::path state_directory(const std::filesystem::path& checkpoint,
   return is_model(segment, holds) ? checkpoint : checkpoint / "state";
 }
 
-std::string state_stem(Segment segment, simd::Optim optim, FilesHold holds) {
-  return is_model(segment, holds) ? "model" : std::string(name_of(segment, optim));
+std::string state_stem(const ModelTable& model,
+                       Segment segment,
+                       simd::Optim optim,
+                       FilesHold holds) {
+  return std::string(is_model(segment, holds) ? weights_stem(model) : name_of(segment, optim));
 }
 
 std::vector<SavedTensor> saved_tensors(const ModelTable& model,
@@ -84,7 +87,7 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
     return tensors;
   }
   for (const HfEntry& entry : model.hf_names) {
-    if (!is_master && !model.param_of(entry).trainable) continue;
+    if (!is_saved(model, entry) || (!is_master && !model.param_of(entry).trainable)) continue;
     const EntryExtent extent = extent_of(model, entry);
     const DType type = is_master ? DType::f32 : segment_dtype(shape, entry.block, segment);
     const auto width = static_cast<int64_t>(size_of(type));

@@ -15,7 +15,10 @@ namespace ferry {
 std::filesystem::path state_directory(const std::filesystem::path& checkpoint,
                                       Segment segment,
                                       FilesHold holds);
-std::string state_stem(Segment segment, simd::Optim optim, FilesHold holds);
+std::string state_stem(const ModelTable& model,
+                       Segment segment,
+                       simd::Optim optim,
+                       FilesHold holds);
 
 /** A tensor of a segment's files, or what a block holds of one. */
 struct SavedTensor {

@@ -24,7 +24,8 @@ StateWriter::StateWriter(const ModelTable& model,
       frozen_(frozen),
       holds_(holds) {
   for (const HfEntry& entry : model.hf_names)
-    if (lacks_master(shape, model.param_of(entry))) without_master_.insert(entry.hf_name);
+    if (is_saved(model, entry) && lacks_master(shape, model.param_of(entry)))
+      without_master_.insert(entry.hf_name);
   for (size_t s = 0; s < segments_.size(); ++s) {
     std::vector<TensorSpec> specs;
     stored_[s].resize(model.blocks.size());
@@ -53,7 +54,7 @@ StateWriter::StateWriter(const ModelTable& model,
 }
 
 std::string StateWriter::stem_of(size_t segment) const {
-  return state_stem(segments_[segment], shape_.optim, holds_);
+  return state_stem(model_, segments_[segment], shape_.optim, holds_);
 }
 
 void StateWriter::write(StateSource& block) {

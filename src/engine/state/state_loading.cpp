@@ -33,14 +33,15 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
 /** One segment's tensors, wherever a checkpoint has them. */
 class SavedSegment {
  public:
-  SavedSegment(const std::filesystem::path& checkpoint,
+  SavedSegment(const ModelTable& model,
+               const std::filesystem::path& checkpoint,
                Segment segment,
                simd::Optim optim,
                const std::map<std::string, TensorChecksums>& checksums,
                const DriveSource* drive)
       : checkpoint_(checkpoint), segment_(segment), drive_(drive) {
     const FilesHold holds = drive ? FilesHold::what_no_drive_has : FilesHold::all;
-    const std::string stem = state_stem(segment, optim, holds);
+    const std::string stem = state_stem(model, segment, optim, holds);
     const auto found = checksums.find(stem);
     if (found == checksums.end() && drive) return;  // the drive has all
     file_ = open_checked(checkpoint, segment, stem, holds, checksums);
@@ -158,6 +159,7 @@ void load_master(const ModelTable& model,
   FrozenWeights frozen(saved.take_file());
   const CheckpointReader& file = frozen.file();
   for (const HfEntry& entry : model.hf_names) {
+    if (!is_saved(model, entry)) continue;  // it is there already
     if (!saved.has_file_of(entry.hf_name) && saved.has(entry.hf_name)) continue;
     const StoredTensor& stored = file.get(entry.hf_name, entry.hf_shape);
     read_entry(
@@ -199,7 +201,7 @@ void load_states(const ModelTable& model,
                  const DriveSource* drive) {
   const bool is_loaded = drive && !drive->reader;
   for (Segment segment : which) {
-    SavedSegment from(checkpoint, segment, shape.optim, checksums, drive);
+    SavedSegment from(model, checkpoint, segment, shape.optim, checksums, drive);
     if (segment == Segment::master) {
       load_master(
           model, from,
@@ -260,7 +262,8 @@ void copy_master(const ModelTable& model,
                  const DriveSource& drive,
                  const std::filesystem::path& to) {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
-  const SavedSegment saved(checkpoint, Segment::master, drive.about->optim, checksums, &drive);
+  const SavedSegment saved(model, checkpoint, Segment::master, drive.about->optim, checksums,
+                           &drive);
   std::string name;
   const auto for_values = [&](const CheckpointReader::TakeBytes& take) {
     for (const HfEntry& entry : model.hf_names) {

@@ -21,6 +21,7 @@
 #include "src/base/error.h"
 #include "src/base/process/movement.h"
 #include "src/engine/state/file_order.h"
+#include "src/files/hf/peft_config.h"
 #include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry {
@@ -190,6 +191,19 @@ void refuse_tensors_of_others(const CheckpointReader& checkpoint,
   }
 }
 
+/** All of an adapter is read, or it would be another one. */
+void check_adapter(const ModelTable& model, const CheckpointReader& adapter) {
+  std::unordered_set<std::string> known;
+  for (const HfEntry& entry : model.hf_names)
+    if (entry.is_delta) known.insert(entry.hf_name);
+  for (const StoredTensor* tensor : adapter.tensors())
+    if (!known.contains(tensor->name))
+      throw Error(Fault::data, "adapter.open",
+                  fmt::format("'{}': tensor '{}' has no place in the model",
+                              adapter.path().string(), tensor->name),
+                  "merge the adapter into its model with peft, and give that");
+}
+
 std::vector<std::string> unused_names(const ModelTable& model, const CheckpointReader& checkpoint) {
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   for (const HfEntry& entry : model.hf_names)
@@ -265,17 +279,26 @@ std::string why_missing(const ModelTable& model,
 
 }  // namespace
 
-LoadReport load_weights(const ModelTable& model,
-                        CheckpointReader checkpoint_file,
-                        uint64_t seed,
-                        Segments& segments) {
+std::string_view weights_stem(const ModelTable& model) {
+  return model.has_deltas ? kAdapterStem : "model";
+}
+
+namespace {
+
+LoadReport load(const ModelTable& model,
+                CheckpointReader checkpoint_file,
+                const CheckpointReader* adapter,
+                uint64_t seed,
+                Segments& segments) {
   LoadReport report;
   FrozenWeights frozen(std::move(checkpoint_file));
-  const CheckpointReader& checkpoint = frozen.file();
-  report.unused = unused_names(model, checkpoint);
-  refuse_tensors_of_others(checkpoint, report.unused);
+  const CheckpointReader& model_file = frozen.file();
+  report.unused = unused_names(model, model_file);
+  refuse_tensors_of_others(model_file, report.unused);
+  if (adapter) check_adapter(model, *adapter);
   uint32_t checksum = 0;  // of an entry with those before it that are parts of its tensor
   for (const HfEntry& entry : model.hf_names) {
+    const CheckpointReader& checkpoint = adapter && entry.is_delta ? *adapter : model_file;
     const std::vector<std::string> names = stored_names(checkpoint, entry);
     if (names.empty()) {
       if (!entry.optional)
@@ -284,7 +307,9 @@ LoadReport load_weights(const ModelTable& model,
             fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
             why_missing(model, checkpoint, entry));
       initialise(model, entry, seed, segments);
-      if (entry.is_first_part()) report.initialised.push_back(entry.hf_name);
+      // An adapter that begins is always drawn.
+      const bool is_new_adapter = !adapter && entry.is_delta && entry.also_named.empty();
+      if (entry.is_first_part() && !is_new_adapter) report.initialised.push_back(entry.hf_name);
       continue;
     }
     const std::string& name = names.front();
@@ -306,12 +331,29 @@ LoadReport load_weights(const ModelTable& model,
         },
         segments);
     if (!entry.is_last_part()) continue;
-    if (lacks_master) frozen.add(entry.hf_name, *stored, checksum);
+    if (lacks_master && is_saved(model, entry)) frozen.add(entry.hf_name, *stored, checksum);
     for (const std::string& copy : std::span(names).subspan(1))
       check_copy(checkpoint, *stored, checkpoint.get(copy, entry.hf_shape));
   }
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));
   return report;
+}
+
+}  // namespace
+
+LoadReport load_weights(const ModelTable& model,
+                        CheckpointReader checkpoint,
+                        uint64_t seed,
+                        Segments& segments) {
+  return load(model, std::move(checkpoint), nullptr, seed, segments);
+}
+
+LoadReport load_weights(const ModelTable& model,
+                        CheckpointReader checkpoint,
+                        const CheckpointReader& adapter,
+                        uint64_t seed,
+                        Segments& segments) {
+  return load(model, std::move(checkpoint), &adapter, seed, segments);
 }
 
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {
@@ -322,7 +364,8 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
   std::vector<TensorSpec> tensors;
   for (const HfEntry& entry : model.hf_names)
-    if (entry.is_first_part()) tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
+    if (is_saved(model, entry) && entry.is_first_part())
+      tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
   return tensors;
 }
 
@@ -332,7 +375,8 @@ void save_weights(const ModelTable& model,
                   DType dtype,
                   int64_t max_shard_bytes) {
   constexpr int64_t kPiece = 65536;  // elements
-  CheckpointWriter writer(directory, hf_tensors(model, dtype), max_shard_bytes);
+  CheckpointWriter writer(directory, hf_tensors(model, dtype), max_shard_bytes,
+                          std::string(weights_stem(model)));
   std::vector<float> values(kPiece), strip;
   std::vector<std::byte> rounded;
   const FrozenWeights& frozen = segments.frozen();
@@ -343,6 +387,7 @@ void save_weights(const ModelTable& model,
     return std::span<const std::byte>(rounded);
   };
   for (const HfEntry& entry : model.hf_names) {
+    if (!is_saved(model, entry)) continue;
     const ParamSpec& param = model.param_of(entry);
     const int64_t n_elements = entry.rows * param.row_values(),
                   first = entry.row_begin * param.row_values();

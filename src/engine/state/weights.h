@@ -22,12 +22,22 @@ struct LoadReport {
   std::vector<std::string> unused;  ///< names in the checkpoint that the model does not know
 };
 
+/** The stem of the files that a run writes its weights into: with adapters these alone. */
+std::string_view weights_stem(const ModelTable& model);
+
 /** Segments keep the checkpoint open where frozen weights have no master copy. Throws Error(data)
  * that names tensor and both shapes where they differ, a missing tensor that is
  * not optional, or a tensor with a value that is NaN, infinite or beyond the type of compute. A
  * head for another number of labels is drawn anew and reported. */
 LoadReport load_weights(const ModelTable& model,
                         CheckpointReader checkpoint,
+                        uint64_t seed,
+                        Segments& segments);
+/** The same of a model with an adapter, which has files of its own. Throws Error(data) where it has
+ * a tensor that has no place in the model. */
+LoadReport load_weights(const ModelTable& model,
+                        CheckpointReader checkpoint,
+                        const CheckpointReader& adapter,
                         uint64_t seed,
                         Segments& segments);
 
@@ -52,12 +62,12 @@ void read_entry(const ModelTable& model,
                 const CheckpointReader::TakeValues& look,
                 Segments& segments);
 
-/** Every parameter under its Hugging Face name, for a file of this type. */
+/** Every parameter that a run saves under its Hugging Face name, for a file of this type. */
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype);
 
-/** Writes model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face
- * does. It writes pieces of at most 256 KiB, or 8 MiB where the file has another order than
- * ours: nothing is allocated that grows with the model. */
+/** Writes model.safetensors (or shards; of adapters adapter_model.safetensors) in `directory`, fp32
+ * by default, sorted as Hugging Face does. It writes pieces of at most 256 KiB, or 8 MiB where the
+ * file has another order than ours: nothing is allocated that grows with the model. */
 void save_weights(const ModelTable& model,
                   const Segments& segments,
                   const std::filesystem::path& directory,

@@ -41,10 +41,10 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' is a file, expected a model directory", path.string()),
                 "give the directory that holds config.json");
-  if (path_exists(path / "adapter_config.json"))
+  if (path_exists(path / kPeftConfigName))
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' holds an adapter (adapter_config.json)", path.string()),
-                "merge it into its model first, as peft's merge_and_unload(), and give that");
+                "merge it into its model: ferry export --model ADAPTER --output-dir MODEL");
   if (!path_exists(path / "config.json"))
     throw Error(Fault::data, "model.open", fmt::format("'{}' has no config.json", path.string()),
                 "give a directory as transformers' save_pretrained writes it");
@@ -65,6 +65,23 @@ HfDirectory HfDirectory::open_checkpoint(const std::filesystem::path& path) {
   return open(path, !path_exists(path / kPinRecordName));
 }
 
+HfDirectory HfDirectory::open_adapter(const std::filesystem::path& path,
+                                      const std::filesystem::path& base,
+                                      bool needs_weights) {
+  const bool has_config = path_exists(path / "config.json");
+  HfDirectory directory(path, HfConfig::load((has_config ? path : base) / "config.json"));
+  directory.base_ = base;
+  directory.adapter_ = read_peft_config(path / kPeftConfigName);
+  directory.has_tokenizer_ = std::ranges::any_of(
+      kTokenizerFiles, [&](const char* name) { return path_exists(path / name); });
+  if (needs_weights) {
+    open(base);  // says what is missing there
+    directory.adapter_weights();
+  }
+  directory.read_copied_files();
+  return directory;
+}
+
 HfDirectory HfDirectory::from_scratch(HfConfig config, const std::filesystem::path& tokenizer) {
   HfDirectory directory(tokenizer, std::move(config));
   directory.has_weights_ = false;
@@ -75,13 +92,14 @@ HfDirectory HfDirectory::from_scratch(HfConfig config, const std::filesystem::pa
 void HfDirectory::read_copied_files() {
   const auto read = [&](const std::string& name) {
     // One that cannot be read shows now, not after training.
-    if (path_exists(path_ / name)) copied_files_.push_back({name, read_text_file(path_ / name)});
+    if (path_exists(tokenizer() / name))
+      copied_files_.push_back({name, read_text_file(tokenizer() / name)});
   };
   for (const char* name : kTokenizerFiles)
     read(name);
   std::vector<std::string> others;  // which have a version or a model in their names
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(tokenizer(), error)) {
     const std::string name = entry.path().filename().string();
     const bool is_known = std::ranges::find(kTokenizerFiles, name) != kTokenizerFiles.end();
     if (!is_known && (name.starts_with("tokenizer.model.v") || name.ends_with(".tiktoken")))
@@ -94,7 +112,7 @@ void HfDirectory::read_copied_files() {
 
 void HfDirectory::check_copyable() const {
   std::error_code code;
-  const std::filesystem::path whole = std::filesystem::canonical(path_, code);
+  const std::filesystem::path whole = std::filesystem::canonical(tokenizer(), code);
   // The hub's cache has REPO/snapshots/REVISION/FILE lead to REPO/blobs.
   const std::filesystem::path blobs = whole.parent_path().filename() == "snapshots"
                                           ? whole.parent_path().parent_path() / "blobs"
@@ -103,7 +121,7 @@ void HfDirectory::check_copyable() const {
     return std::ranges::mismatch(directory, file).in1 == directory.end();
   };
   for (const CopiedFile& copied : copied_files_) {
-    const std::filesystem::path file = path_ / copied.name;
+    const std::filesystem::path file = tokenizer() / copied.name;
     if (!std::filesystem::is_symlink(std::filesystem::symlink_status(file, code))) continue;
     const std::filesystem::path target = std::filesystem::weakly_canonical(file, code);
     if (is_in(target, whole) || is_in(target, blobs)) continue;

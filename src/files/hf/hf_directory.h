@@ -4,11 +4,13 @@
 // open their model here.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/files/hf/checkpoint_reader.h"
 #include "src/files/hf/hf_config.h"
+#include "src/files/hf/peft_config.h"
 
 namespace ferry {
 
@@ -18,21 +20,33 @@ inline constexpr const char* kPinRecordName = "state/drive_states.json";
 class HfDirectory {
  public:
   /** Checks that the directory, its config.json and its weights are there; reads only config.json.
-   *  needs_weights = false: for plans. Error(data) says what is missing.
+   *  needs_weights = false: for plans. Error(data) says what is missing. src/inputs/model_files.h
+   * opens a directory that holds an adapter.
    */
   static HfDirectory open(const std::filesystem::path& path, bool needs_weights = true);
   /** A run's checkpoint: its weights may lie on a drive. */
   static HfDirectory open_checkpoint(const std::filesystem::path& path);
+  /** An adapter and the model that it is for. What the adapter's directory lacks, but for weights,
+   * is the model's. */
+  static HfDirectory open_adapter(const std::filesystem::path& path,
+                                  const std::filesystem::path& base,
+                                  bool needs_weights = true);
   /** A model that has no weights yet, with the tokenizer of that directory, which becomes path().
    */
   static HfDirectory from_scratch(HfConfig config, const std::filesystem::path& tokenizer);
 
   const std::filesystem::path& path() const { return path_; }
+  /** The directory of the weights: path(), but of an adapter its model's. */
+  const std::filesystem::path& base() const { return base_.empty() ? path_ : base_; }
+  /** The directory of the tokenizer. */
+  const std::filesystem::path& tokenizer() const { return has_tokenizer_ ? path_ : base(); }
+  const std::optional<PeftConfig>& adapter() const { return adapter_; }
   /** False: they are drawn. */
   bool has_weights() const { return has_weights_; }
   const HfConfig& config() const { return config_; }
   /** Opens and checks the weights. */
-  CheckpointReader weights() const { return CheckpointReader::open(path_); }
+  CheckpointReader weights() const { return CheckpointReader::open(base()); }
+  CheckpointReader adapter_weights() const { return CheckpointReader::open(path_, kAdapterStem); }
   struct CopiedFile {
     std::string name, text;
   };
@@ -54,9 +68,10 @@ class HfDirectory {
 
   void read_copied_files();
 
-  std::filesystem::path path_;
+  std::filesystem::path path_, base_;
   HfConfig config_;
-  bool has_weights_ = true;
+  std::optional<PeftConfig> adapter_;
+  bool has_weights_ = true, has_tokenizer_ = true;
   std::vector<CopiedFile> copied_files_;
 };
 

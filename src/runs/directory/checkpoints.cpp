@@ -14,6 +14,7 @@
 #include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
+#include "src/files/hf/peft_config.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
 #include "src/runs/logs/train_log.h"
@@ -198,7 +199,8 @@ bool check_checkpoint(const fs::path& checkpoint) {
   try {
     for (const auto& [stem, checksums] : read_checksums(checkpoint))
       check_checksums(
-          CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
+          CheckpointReader::open(
+              stem == "model" || stem == kAdapterStem ? checkpoint : checkpoint / "state", stem),
           checksums);
     if (const auto record = pin_record_of(checkpoint))
       PinnedStates(*record, find_pinned_store(checkpoint, record->store)).check();

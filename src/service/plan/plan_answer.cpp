@@ -36,7 +36,7 @@ FoundModel find_model(const config::Config& config, const Tell& tell) {
   const std::string& name = config.text("model_name_or_path");
   try {
     const auto directory = config::find_model(name);
-    return {HfConfig::load(directory / "config.json"), directory};
+    return {HfConfig::load(config::config_file_of(directory)), directory};
   } catch (const Error&) {
     std::error_code error;
     const auto known = config::known_model_config(name);
@@ -66,10 +66,19 @@ std::string stamps_of(const std::string& dataset) {
 /** Everything that the data and their tokens depend on, but max_length. An option that is not known
  * to be without influence is taken to have some. */
 std::string key_of(const config::Config& config, const std::optional<fs::path>& tokenizer) {
-  constexpr std::string_view kWithout[] = {
-      "max_length", "dtype",          "deterministic",        "Batch and schedule",
-      "Optimizer",  "Regularisation", "Memory and placement", "Threads",
-      "Output",     "Samples",        "Generation",           "Evaluation and logging"};
+  constexpr std::string_view kWithout[] = {"max_length",
+                                           "dtype",
+                                           "deterministic",
+                                           "Batch and schedule",
+                                           "Adapters",
+                                           "Optimizer",
+                                           "Regularisation",
+                                           "Memory and placement",
+                                           "Threads",
+                                           "Output",
+                                           "Samples",
+                                           "Generation",
+                                           "Evaluation and logging"};
   const auto is_without = [&](std::string_view name) {
     return std::ranges::find(kWithout, name) != std::end(kWithout);
   };

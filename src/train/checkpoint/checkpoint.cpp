@@ -36,9 +36,9 @@ ordered_json trainer_state(const SessionState& state, const Job& job) {
 }
 
 /** Null where checkpoints hold all states themselves. */
-ExtentStore* store_to_pin(Session& session, const config::Config& config) {
+ExtentStore* store_to_pin(Session& session, const Job& job) {
   StateStore* states = session.drive_store();
-  if (!states || config.flag("save_weights")) return nullptr;
+  if (!states || job.config.flag("save_weights") || job.model.table.has_deltas) return nullptr;
   return states->extents().layout().n_kept() > 1 ? &states->extents() : nullptr;
 }
 
@@ -65,7 +65,7 @@ CheckpointSaver::CheckpointSaver(Session& session,
       job_(job),
       run_(std::move(run)),
       before_end_(std::move(before_end)),
-      store_(store_to_pin(session, job.config)),
+      store_(store_to_pin(session, job)),
       behind_(session.executor().save_buffer()) {
   const int64_t limit = job.config.integer("save_total_limit");
   if (most_kept() < limit)
@@ -137,7 +137,7 @@ void CheckpointSaver::write_files() {
   const fs::path directory = writing_->directory->path();
   const runs::StoredChecksums& checksums = writing_->states->finish();
   writing_->outcome.n_bytes = writing_->states->n_bytes();
-  write_model_files(job_.model, *job_.data.task, directory);
+  write_model_files(job_.config, job_.model, *job_.data.task, directory);
   write_json_file(directory / "trainer_state.json", writing_->trainer_state);
   if (store_)
     runs::write_pin_record(directory, pin_record_of(job_, writing_->pin, writing_->generation));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -13,10 +14,12 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
+#include "src/inputs/model_files.h"
 #include "src/request/run_plan.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/store/pin_record.h"
 #include "src/tasks/task.h"
+#include "src/train/checkpoint/merge.h"
 
 namespace ferry {
 namespace {
@@ -129,6 +132,15 @@ std::optional<DType> dtype_of_run(const fs::path& from) {
   return dtype_named(run_state.at("identity").text("dtype", "fp32"));
 }
 
+/** The type of most of a model's bytes. */
+DType dtype_of_weights(const CheckpointReader& weights) {
+  const auto largest = std::ranges::max_element(
+      weights.tensors(), {}, [](const auto* tensor) { return tensor->n_elements(); });
+  for (const DType dtype : {DType::bf16, DType::f16})
+    if ((*largest)->type == stored_type_of(dtype)) return dtype;
+  return DType::f32;
+}
+
 void write_copy(const HfDirectory& model,
                 const CheckpointReader& weights,
                 std::optional<DType> dtype,
@@ -144,13 +156,16 @@ void export_model(const fs::path& from,
                   const fs::path& to,
                   std::optional<DType> dtype,
                   const std::vector<fs::path>& directories) {
-  const HfDirectory model = HfDirectory::open_checkpoint(from);
+  const HfDirectory model = open_checkpoint_directory(from);
   model.check_copyable();
-  if (!dtype) dtype = dtype_of_run(from);
+  if (!dtype && !model.adapter()) dtype = dtype_of_run(from);
   HfConfig config = model.config();
   if (dtype) config.set_dtype(*dtype);
   AtomicDirectory directory(to);
-  if (const auto record = runs::pin_record_of(from)) {
+  if (model.adapter()) {
+    write_merged(model, dtype, directory.path());
+    if (!dtype) config.set_dtype(dtype_of_weights(CheckpointReader::open(directory.path())));
+  } else if (const auto record = runs::pin_record_of(from)) {
     const bool is_rounded = dtype && *dtype != DType::f32;
     const fs::path master = is_rounded ? directory.path() / "master" : directory.path();
     if (is_rounded) make_directories(master);

@@ -16,6 +16,7 @@
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/inputs/model_files.h"
+#include "src/request/adapters.h"
 #include "src/request/disk.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
@@ -118,25 +119,32 @@ void write_settings(const config::Config& config, const fs::path& run) {
   runs::write_settings_file(run, config::format_lines() + settings.to_toml());
 }
 
-void write_model_files(const Model& model,
+void write_model_files(const config::Config& config,
+                       const Model& model,
                        const Task& task,
                        const fs::path& directory,
                        DType dtype) {
   write_config(directory, config_of_result(model, task, dtype));
+  if (model.table.has_deltas)
+    write_json_file(directory / kPeftConfigName, to_json(peft_config_of(config, model.table)));
   model.directory.copy_files(directory);
   if (task.reads_words() && text::has_configured_prefix_space(directory))
     set_prefix_space(directory / "tokenizer_config.json");
 }
 
-fs::path save_final(
-    Session& session, const Model& model, const Task& task, const fs::path& run, DType dtype) {
+fs::path save_final(Session& session,
+                    const config::Config& config,
+                    const Model& model,
+                    const Task& task,
+                    const fs::path& run,
+                    DType dtype) {
   // A killed process may have left parts of it. They are the run's own, since nothing else may
   // stand in a run.
   std::error_code error;
   fs::remove_all(run / "final.partial", error);
   AtomicDirectory directory(run / "final");
   save_weights(model.table, session.segments(), directory.path(), dtype, kShard_bytes_max);
-  write_model_files(model, task, directory.path(), dtype);
+  write_model_files(config, model, task, directory.path(), dtype);
   directory.commit();
   return run / "final";
 }

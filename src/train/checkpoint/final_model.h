@@ -46,13 +46,15 @@ class TakenDirectory {
 void write_settings(const config::Config& config, const std::filesystem::path& run);
 
 /** config.json as config_of_result(), the tokenizer's files and generation_config.json. */
-void write_model_files(const Model& model,
+void write_model_files(const config::Config& config,
+                       const Model& model,
                        const Task& task,
                        const std::filesystem::path& directory,
                        DType dtype = DType::f32);
 
 /** Writes `run`/final with weights of that type, complete or not at all. */
 std::filesystem::path save_final(Session& session,
+                                 const config::Config& config,
                                  const Model& model,
                                  const Task& task,
                                  const std::filesystem::path& run,

@@ -11,6 +11,7 @@
 #include "src/data/run_dataset.h"
 #include "src/files/plain_file.h"
 #include "src/inputs/model_files.h"
+#include "src/request/adapters.h"
 #include "src/request/run_plan.h"
 #include "src/train/generate/generation.h"
 
@@ -73,8 +74,10 @@ void make_plan_of(Job& job) {
 
 Job prepare_generation(config::Config config, const std::vector<std::string>& words) {
   const auto path = config::find_model(config.text("model_name_or_path"));
+  HfDirectory directory = open_directory(path);
+  Tokenizer tokenizer = Tokenizer::open(directory.tokenizer());
   Job job = {.config = std::move(config),
-             .model = {.directory = HfDirectory::open(path), .tokenizer = Tokenizer::open(path)}};
+             .model = {.directory = std::move(directory), .tokenizer = std::move(tokenizer)}};
   check_generates(job.model.directory);
   const HfConfig& hf = job.model.directory.config();
   std::vector<std::string> texts = texts_of(job.config, job.model.directory, words);
@@ -84,6 +87,7 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
   job.config.choose("task", std::string(job.data.task->name()), hf.origin());
   job.model.table = make_model_table(job.config, hf, HeadKind::causal_lm, 0, job.machine.plan);
+  add_adapter_of(job.model.directory, job.model.table);
   check_vocabulary(job.model.directory, job.model.tokenizer, job.model.table);
 
   const int64_t context = asked_context(job.config, job.model.table, job.machine.plan.has_gpu);

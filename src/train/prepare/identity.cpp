@@ -83,6 +83,11 @@ Identity identity_of(const Job& job) {
   identity["optim"] = simd::spec_of(choose_optim(config)).name;
   identity["master"] = config.text("master");
   identity["freeze"] = config.text("freeze");
+  identity["tuning"] = config.text("tuning");
+  if (model.has_deltas)
+    for (const char* key :
+         {"lora_r", "lora_alpha", "use_rslora", "lora_targets", "modules_to_save"})
+      identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
   identity["deterministic"] = config.flag("deterministic");
   identity["kernels"] = kKernelSet;
   if (job.machine.plan.has_gpu) identity["gpu_kernels"] = kGpuKernelSet;
@@ -189,7 +194,7 @@ void check_identity(const nlohmann::ordered_json& then,
                     const config::Config& config) {
   // A value that older runs do not name was the only one then, or shows in their data.
   const nlohmann::ordered_json of_before = {
-      {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}};
+      {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}, {"tuning", "full"}};
   // A checkpoint has its own, under a checksum.
   constexpr std::array<std::string_view, 5> kNew = {"task", "problem_type", "eval_fraction",
                                                     "config", kEvalData};

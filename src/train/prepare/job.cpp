@@ -15,6 +15,7 @@
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/inputs/model_files.h"
+#include "src/request/adapters.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
 #include "src/train/control/best_model.h"
@@ -91,7 +92,10 @@ void make_table(Job& job, const Task& task, bool trains) {
   model.table = make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
                                  job.machine.plan,
                                  trains ? sharing_of(job.config, ranks_of(job.config)) : Sharing());
-  if (trains) apply_param_options(job.config, model.table);
+  if (trains)
+    apply_param_options(job.config, model.table);
+  else
+    add_adapter_of(model.directory, model.table);
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
   const int64_t n = model.tokenizer.vocab_size();
@@ -207,9 +211,9 @@ void fix_identity(Job& job) {
 
 /** Only a training draws weights, and only until it has a checkpoint. */
 HfDirectory model_directory(const config::Config& config, const JobRequest& request) {
-  if (request.checkpoint) return HfDirectory::open_checkpoint(request.checkpoint->path);
+  if (request.checkpoint) return open_checkpoint_directory(request.checkpoint->path);
   if (request.purpose == Purpose::training) return open_model(config);
-  return HfDirectory::open(config::find_model(config.text("model_name_or_path")));
+  return open_directory(config::find_model(config.text("model_name_or_path")));
 }
 
 /** A head drawn from the seed would answer at random. */
@@ -286,7 +290,7 @@ Job prepare(config::Config config, const JobRequest& request) {
   if (trains && !request.checkpoint) keep_commit(config);
   HfDirectory directory = model_directory(config, request);
   if (trains) directory.check_copyable();  // into each checkpoint
-  Tokenizer tokenizer = Tokenizer::open(directory.path());
+  Tokenizer tokenizer = Tokenizer::open(directory.tokenizer());
   Job job = {.config = std::move(config),
              .model = {.directory = std::move(directory),
                        .tokenizer = std::move(tokenizer),
@@ -392,13 +396,18 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
         "{} of host memory is pinned, {} of it a ring; copies of {} more go through "
         "the ring",
         format_bytes(bytes.pinned), format_bytes(bytes.ring), format_bytes(bytes.unpinned)));
-  if (job.model.has_checkpoint) return session;
+  // A checkpoint with adapters has these alone.
+  if (job.model.has_checkpoint && !table.has_deltas) return session;
   if (!job.model.directory.has_weights()) {
     initialise_weights(table, options.seed, session->segments());
     return session;
   }
+  const HfDirectory& directory = job.model.directory;
   LoadReport loaded =
-      load_weights(table, job.model.directory.weights(), options.seed, session->segments());
+      directory.adapter()
+          ? load_weights(table, directory.weights(), directory.adapter_weights(), options.seed,
+                         session->segments())
+          : load_weights(table, directory.weights(), options.seed, session->segments());
   if (!job.plan.shape.trains) check_trained(loaded, job.model);
   if (report) *report = std::move(loaded);
   return session;

@@ -1,0 +1,118 @@
+// Training a few parameters in place of all: options of adapters.
+
+#include "src/config/options/option_groups.h"
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kAdapterGroup = "Adapters";
+constexpr std::string_view kNotQuantised =
+    "tuning = lora is the nearest: its weights keep 16 bits, and lie in host memory where the GPU "
+    "has no room";
+
+}  // namespace
+
+std::vector<Option> adapter_options() {
+  return {
+      {.key = "tuning",
+       .label = "Trained parameters",
+       .type = Type::choice,
+       .group = kAdapterGroup,
+       .level = Level::basic,
+       .effect = Effect::fixes_bits,
+       .value = "full",
+       .choices = {"full", "lora", "bitfit"},
+       .choice_aliases = {{"freeze", "", "name the parameters that stay as they are with freeze"},
+                          {"qlora", "", kNotQuantised},
+                          {"oft", "", "lora is the nearest"}},
+       .aliases = {{"finetuning_type"},
+                   {"use_peft", "lora"},
+                   {"use_lora", "lora"},
+                   {"adapter"},
+                   {"tuning_method"}},
+       .help = "Parameters that are trained. full: all, or those that freeze leaves. lora: "
+               "low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; "
+               "the model itself stays as it is, has no gradients and no states, and the result is "
+               "an adapter of some megabytes in PEFT's format. bitfit: the biases alone. Adapters "
+               "take much less memory, and learn less where the task is far from what the model "
+               "knows."},
+      {.key = "lora_r",
+       .label = "LoRA rank",
+       .type = Type::integer,
+       .group = kAdapterGroup,
+       .level = Level::basic,
+       .effect = Effect::fixes_bits,
+       .value = "16",
+       .unit = "columns",
+       .range = {1, 4096},
+       .aliases = {{"lora_rank"}, {"peft_lora_r"}},
+       .help =
+           "Rank r of the matrices A (r, in) and B (out, r). A larger one learns more and takes "
+           "more memory: 8 to 64 is usual."},
+      {.key = "lora_alpha",
+       .label = "LoRA alpha",
+       .type = Type::number,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .unit = "times the rank's share",
+       .can_be_auto = true,
+       .range = {0, 1e6},
+       .aliases = {{"peft_lora_alpha"}},
+       .help = "What A and B give is multiplied by alpha / lora_r (use_rslora: by alpha / "
+               "sqrt(lora_r)). auto is 2 * lora_r."},
+      {.key = "lora_dropout",
+       .label = "LoRA dropout",
+       .type = Type::number,
+       .group = kAdapterGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .unit = "share dropped",
+       .special = {"0", "off"},
+       .range = {0, 0.999},
+       .aliases = {{"peft_lora_dropout"}},
+       .help = "Dropout of what A reads. 0.05 is usual where there are few texts."},
+      {.key = "use_rslora",
+       .label = "Rank-stabilised LoRA",
+       .type = Type::boolean,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"lora_use_rslora"}, {"peft_use_rslora"}},
+       .help = "Divides lora_alpha by the square root of the rank (rsLoRA), so that large ranks "
+               "learn as fast as small ones."},
+      {.key = "lora_targets",
+       .label = "LoRA modules",
+       .type = Type::list,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "all-linear",
+       .aliases = {{"lora_target_modules"}, {"lora_target"}, {"target_modules"}},
+       .help = "Linear maps that get an adapter: the ends of their names, as 'q_proj,v_proj', or "
+               "patterns over whole names, as 'model.layers.1?.*'. all-linear (or all): every one "
+               "of the layers."},
+      {.key = "modules_to_save",
+       .label = "Modules trained whole",
+       .type = Type::list,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"additional_target"}, {"lora_modules_to_save"}, {"peft_modules_to_save"}},
+       .help = "Modules that are trained whole beside the adapters, and saved with them: the ends "
+               "of their names, as 'embed_tokens,lm_head'. A head that the model does not have yet "
+               "always is."},
+      {.key = "loraplus_lr_ratio",
+       .label = "LoRA+ ratio",
+       .type = Type::number,
+       .group = kAdapterGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .unit = "times the learning rate",
+       .special = {"1", "off"},
+       .range = {0.01, 1000},
+       .aliases = {{"lora_plus_ratio"}},
+       .help = "Learning rate of B as a multiple of A's (LoRA+); 16 is what its authors use."},
+  };
+}
+
+}  // namespace ferry::config

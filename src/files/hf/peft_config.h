@@ -1,0 +1,51 @@
+#pragma once
+// adapter_config.json, which PEFT writes beside the tensors of an adapter
+// (adapter_model.safetensors) and reads again: peft 0.21's LoraConfig. Torch-free.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry {
+
+inline constexpr const char* kPeftConfigName = "adapter_config.json";
+/** The stem of the files that hold an adapter's tensors. */
+inline constexpr std::string_view kAdapterStem = "adapter_model";
+
+enum class PeftType : uint8_t {
+  lora,
+  bitfit,  ///< biases alone, as modules that are trained whole; no type of PEFT
+};
+
+struct PeftConfig {
+  PeftType type = PeftType::lora;
+  std::string base_model;  ///< a directory, or a name of the hub
+  std::string revision;    ///< of the hub's model; empty: main
+  std::string task_type;   ///< "CAUSAL_LM", "SEQ_CLS", ...; empty: none
+  int64_t rank = 8;
+  double alpha = 8;
+  double dropout = 0;
+  bool rank_stabilised = false;
+  /** Ranks and alphas of modules that have others, by the ends of their names. */
+  std::map<std::string, int64_t> ranks;
+  std::map<std::string, double> alphas;
+  std::vector<std::string> targets;  ///< names of modules, whole or their ends
+  std::vector<std::string> modules_to_save;
+  bool transposes = false;  ///< fan_in_fan_out: the model's linear maps are GPT-2's Conv1D
+
+  /** The base as --model takes it. */
+  std::string base() const;
+  /** What A and B of a module of this rank are multiplied by. */
+  double factor(const std::string& module, int64_t rank_of_module) const;
+};
+
+/** Error(data): missing, no JSON, no LoRA, or with a setting that changes what an adapter computes
+ * and that Ferry does not have, by its name. */
+PeftConfig read_peft_config(const std::filesystem::path& file);
+nlohmann::ordered_json to_json(const PeftConfig& config);
+
+}  // namespace ferry

@@ -1,0 +1,249 @@
+#include "src/request/adapters.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "models/adapters/lora.h"
+#include "models/core/compile.h"
+#include "src/base/error.h"
+#include "src/base/nearest_name.h"
+#include "src/config/models/models.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::string_view kFactorA = ".lora_A.weight", kFactorB = ".lora_B.weight";
+
+bool is_pattern(const std::string& item) {
+  return item.find_first_of("*?[") != item.npos;
+}
+
+/** As PEFT matches a module, or as a pattern over its whole name. */
+bool names_module(const std::string& item, const std::string& module) {
+  if (is_pattern(item)) return fnmatch(item.c_str(), module.c_str(), FNM_NOESCAPE) == 0;
+  return module == item || module.ends_with("." + item);
+}
+
+/** A module of the item's name holds the tensor. */
+bool names_tensor(const std::string& item, const std::string& tensor) {
+  if (is_pattern(item)) return fnmatch(item.c_str(), tensor.c_str(), FNM_NOESCAPE) == 0;
+  return ("." + tensor).find("." + item + ".") != std::string::npos;
+}
+
+bool names_tensor(const std::string& item, const HfEntry& entry) {
+  const auto is_named = [&](const std::string& name) { return names_tensor(item, name); };
+  return is_named(entry.hf_name) || std::ranges::any_of(entry.also_named, is_named) ||
+         std::ranges::any_of(entry.tied_names, is_named);
+}
+
+bool is_all(const std::vector<std::string>& targets) {
+  return targets.size() == 1 && (targets.front() == "all-linear" || targets.front() == "all");
+}
+
+/** The last parts of modules' names, which people choose among. */
+std::set<std::string> short_names(const std::vector<LinearModule>& modules) {
+  std::set<std::string> names;
+  for (const LinearModule& module : modules)
+    names.insert(module.name.substr(module.name.find_last_of('.') + 1));
+  return names;
+}
+
+void check_targets(const config::Config& config,
+                   const std::vector<std::string>& targets,
+                   const ModelTable& model) {
+  const std::vector<LinearModule> modules = linear_modules(model);
+  const std::string where = config.origin("lora_targets").where;
+  if (targets.empty())
+    throw Error(Fault::usage, "config.lora_targets", "no module gets an adapter",
+                "lora_targets takes names of linear maps, or all-linear");
+  for (const std::string& item : targets) {
+    if (std::ranges::any_of(
+            modules, [&](const LinearModule& module) { return names_module(item, module.name); }))
+      continue;
+    const std::set<std::string> names = short_names(modules);
+    if (std::ranges::any_of(model.hf_names,
+                            [&](const HfEntry& entry) { return names_tensor(item, entry); }))
+      throw Error(
+          Fault::usage, "config.lora_targets",
+          fmt::format("'{}' of lora_targets ({}) is no linear map of the layers", item, where),
+          fmt::format("train it whole: --modules-to-save {}", item));
+    const std::string nearest = nearest_name(item, {names.begin(), names.end()});
+    throw Error(
+        Fault::usage, "config.lora_targets",
+        fmt::format("'{}' of lora_targets ({}) names no linear map of this model", item, where),
+        nearest.empty() ? fmt::format("it has {}", fmt::join(names, ", "))
+                        : fmt::format("did you mean '{}'?", nearest));
+  }
+}
+
+/** An option can only say the same of all tensors that are one parameter. */
+void check_whole(const ModelTable& model, const std::function<bool(const HfEntry&)>& is_whole) {
+  std::map<std::pair<int, int>, const HfEntry*> first;
+  for (const HfEntry& entry : model.hf_names) {
+    const auto [found, is_new] = first.try_emplace({entry.block, entry.param}, &entry);
+    if (!is_new && is_whole(*found->second) != is_whole(entry))
+      throw Error(
+          Fault::usage, "config.modules_to_save",
+          fmt::format("modules_to_save takes '{}' apart from '{}': the two are stored as one "
+                      "parameter",
+                      entry.hf_name, found->second->hf_name),
+          "name both, or neither");
+  }
+}
+
+/** Parameters that are trained whole. A head that files may lack is new to the model. */
+std::function<bool(const HfEntry&)> whole_by(const config::Config& config,
+                                             const ModelTable& model) {
+  const std::vector<std::string> modules = config.list("modules_to_save");
+  for (const std::string& item : modules)
+    if (std::ranges::none_of(model.hf_names,
+                             [&](const HfEntry& entry) { return names_tensor(item, entry); }))
+      throw Error(Fault::usage, "config.modules_to_save",
+                  fmt::format("'{}' of modules_to_save ({}) names no module of this model", item,
+                              config.origin("modules_to_save").where),
+                  fmt::format("names of tensors are like '{}'", model.hf_names.front().hf_name));
+  const bool has_new_head = !is_language_model(model.head);
+  const bool takes_biases = config.text("tuning") == "bitfit";
+  return [=](const HfEntry& entry) {
+    return (has_new_head && entry.optional) || (takes_biases && entry.hf_name.ends_with(".bias")) ||
+           std::ranges::any_of(modules,
+                               [&](const std::string& item) { return names_tensor(item, entry); });
+  };
+}
+
+double alpha_of(const config::Config& config) {
+  return config.maybe_number("lora_alpha")
+      .value_or(2 * static_cast<double>(config.integer("lora_r")));
+}
+
+/** The settings as PEFT has them. */
+PeftConfig settings_of(const config::Config& config) {
+  PeftConfig settings;
+  settings.type = config.text("tuning") == "lora" ? PeftType::lora : PeftType::bitfit;
+  settings.rank = config.integer("lora_r");
+  settings.alpha = alpha_of(config);
+  settings.dropout = config.number("lora_dropout");
+  settings.rank_stabilised = config.flag("use_rslora");
+  return settings;
+}
+
+std::string task_type_of(HeadKind head) {
+  switch (head) {
+    case HeadKind::classification:
+      return "SEQ_CLS";
+    case HeadKind::token_classification:
+      return "TOKEN_CLS";
+    case HeadKind::question_answering:
+      return "QUESTION_ANS";
+    case HeadKind::causal_lm:
+      return "CAUSAL_LM";
+    case HeadKind::masked_lm:
+      break;
+  }
+  return {};
+}
+
+/** The name of a tensor of an adapter in its model; empty: it is none. */
+std::string name_in_model(const std::string& tensor) {
+  const std::string_view prefix = kPeftPrefix;
+  return tensor.starts_with(prefix) ? tensor.substr(prefix.size()) : std::string();
+}
+
+}  // namespace
+
+void add_adapters(const config::Config& config, ModelTable& model) {
+  if (config.text("tuning") == "full") return;
+  const PeftConfig settings = settings_of(config);
+  std::vector<std::string> targets = config.list("lora_targets");
+  const bool has_lora = settings.type == PeftType::lora;
+  const bool takes_all = is_all(targets);
+  if (has_lora && !takes_all) check_targets(config, targets, model);
+  const auto is_whole = whole_by(config, model);
+  check_whole(model, is_whole);
+  add_lora(model, {.of = [&](const std::string& module) -> std::optional<LoraOfModule> {
+                     const bool is_target =
+                         takes_all || std::ranges::any_of(targets, [&](const auto& item) {
+                           return names_module(item, module);
+                         });
+                     if (!has_lora || !is_target) return std::nullopt;
+                     return LoraOfModule{
+                         .rank = settings.rank,
+                         .factor = static_cast<float>(settings.factor(module, settings.rank))};
+                   },
+                   .dropout = static_cast<float>(settings.dropout),
+                   .is_whole = is_whole});
+}
+
+PeftConfig peft_config_of(const config::Config& config, const ModelTable& model) {
+  PeftConfig settings = settings_of(config);
+  settings.base_model = config.text("model_name_or_path");
+  if (const auto repo = config::hub_model_of(settings.base_model)) {
+    settings.base_model = repo->id;
+    if (repo->revision != "main") settings.revision = repo->revision;
+  }
+  settings.task_type = task_type_of(model.head);
+  std::set<std::string> whole, targets;
+  for (const HfEntry& entry : model.hf_names) {
+    if (!entry.is_delta) continue;
+    const std::string name = name_in_model(entry.hf_name);
+    if (name.ends_with(kFactorA))
+      targets.insert(name.substr(0, name.size() - kFactorA.size()));
+    else if (!name.ends_with(kFactorB))
+      whole.insert(name.substr(0, name.find_last_of('.')));
+    const std::string base = name.substr(0, name.find(".lora_")) + ".weight";
+    settings.transposes |= std::ranges::any_of(
+        model.hf_names, [&](const HfEntry& of) { return of.transposed && of.hf_name == base; });
+  }
+  settings.targets.assign(targets.begin(), targets.end());
+  settings.modules_to_save.assign(whole.begin(), whole.end());
+  return settings;
+}
+
+void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
+  if (!directory.adapter()) return;
+  const PeftConfig& settings = *directory.adapter();
+  const CheckpointReader file = directory.adapter_weights();
+  std::map<std::string, int64_t> ranks;
+  std::set<std::string> whole;
+  for (const StoredTensor* tensor : file.tensors()) {
+    const std::string name = name_in_model(tensor->name);
+    if (name.ends_with(kFactorA) && tensor->shape.size() == 2)
+      ranks[name.substr(0, name.size() - kFactorA.size())] = tensor->shape[0];
+    else if (!name.empty() && !name.ends_with(kFactorB))
+      whole.insert(name);
+  }
+  const std::vector<LinearModule> modules = linear_modules(model);
+  for (const auto& [module, rank] : ranks)
+    if (std::ranges::find(modules, module, &LinearModule::name) == modules.end())
+      throw Error(
+          Fault::data, "adapter.open",
+          fmt::format("the adapter '{}' is for a module '{}', which the model '{}' does not "
+                      "have",
+                      directory.path().string(), module, directory.base().string()),
+          "is it an adapter of this model? base_model_name_or_path of its "
+          "adapter_config.json says which one it is for");
+  add_lora(model, {.of = [&](const std::string& module) -> std::optional<LoraOfModule> {
+                     const auto found = ranks.find(module);
+                     if (found == ranks.end()) return std::nullopt;
+                     return LoraOfModule{
+                         .rank = found->second,
+                         .factor = static_cast<float>(settings.factor(module, found->second))};
+                   },
+                   .is_whole =
+                       [&](const HfEntry& entry) {
+                         return whole.contains(entry.hf_name) ||
+                                std::ranges::any_of(entry.also_named, [&](const std::string& name) {
+                                  return whole.contains(name);
+                                });
+                       }});
+  plan_frozen(model);
+}
+
+}  // namespace ferry

@@ -1,0 +1,232 @@
+#include "src/train/checkpoint/merge.h"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/adapters/lora.h"
+#include "models/family.h"
+#include "simd/kernels.h"
+#include "src/base/error.h"
+#include "src/files/safetensors/safetensors_writer.h"
+#include "src/tasks/task.h"
+
+namespace ferry {
+namespace {
+
+/** What an adapter adds to a matrix of the file: (left)^T right, or of a matrix that the file has
+ * the other way round its transpose. */
+struct Delta {
+  int64_t rank = 0, rows = 0, columns = 0;  ///< of the file's matrix
+  std::vector<float> left, right;           ///< (rank, rows), times s, and (rank, columns)
+
+  void add_to(std::span<float> values, int64_t first_element) const {
+    const int64_t end = first_element + std::ssize(values);
+    const int64_t first_row = first_element / columns, n_rows = (end - 1) / columns + 1 - first_row;
+    tbb::parallel_for(int64_t{0}, n_rows, [&](int64_t i) {
+      const int64_t row = first_row + i, begin = std::max(first_element, row * columns),
+                    stop = std::min(end, (row + 1) * columns);
+      float* to = values.data() + (begin - first_element);
+      for (int64_t k = 0; k < rank; ++k) {
+        const float factor = left[static_cast<size_t>(k * rows + row)];
+        const float* from = right.data() + k * columns + (begin - row * columns);
+        for (int64_t c = 0; c < stop - begin; ++c)
+          to[c] += factor * from[c];
+      }
+    });
+  }
+};
+
+std::vector<float> values_of(const CheckpointReader& file,
+                             const std::string& name,
+                             std::span<const int64_t> shape) {
+  const StoredTensor& tensor = file.get(name, shape);
+  std::vector<float> all(static_cast<size_t>(tensor.n_elements()));
+  file.read_f32(tensor, [&](std::span<const float> values, int64_t first) {
+    std::ranges::copy(values, all.begin() + first);
+  });
+  return all;
+}
+
+std::vector<float> transposed(const std::vector<float>& matrix, int64_t rows, int64_t columns) {
+  std::vector<float> out(matrix.size());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      out[static_cast<size_t>(c * rows + r)] = matrix[static_cast<size_t>(r * columns + c)];
+  return out;
+}
+
+class Merger {
+ public:
+  Merger(const HfDirectory& model, std::optional<DType> dtype)
+      : dtype_(dtype), base_(model.weights()), adapter_(model.adapter_weights()) {
+    const auto task = kind_of_model(model.config()).of_model(model.config(), {});
+    const ModelTable table =
+        make_table(model.config().fields(), {.head = task->head(), .n_labels = task->n_labels()});
+    for (const HfEntry& entry : table.hf_names)
+      if (entry.is_first_part()) add(entry, *model.adapter());
+    check_adapter();
+  }
+
+  void write(const std::filesystem::path& to) {
+    std::vector<TensorSpec> specs;
+    for (const Tensor& tensor : tensors_)
+      specs.emplace_back(tensor.name, type_of(tensor), tensor.stored->shape);
+    CheckpointWriter writer(to, specs, kShard_bytes_max);
+    for (const Tensor& tensor : tensors_)
+      read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
+        writer.write_at(tensor.name, static_cast<int64_t>(first_byte), bytes);
+      });
+    writer.finish();
+  }
+
+  void check(const std::filesystem::path& written) const {
+    const CheckpointReader copy = CheckpointReader::open(written);
+    for (const Tensor& tensor : tensors_) {
+      const StoredTensor& its = copy.get(tensor.name, tensor.stored->shape);
+      read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
+        const auto beside = its.bytes.subspan(first_byte, bytes.size());
+        if (std::memcmp(beside.data(), bytes.data(), bytes.size()) != 0)
+          throw Error(Fault::machine, "export.check",
+                      fmt::format("tensor '{}' reads back differently", tensor.name),
+                      "check the disk");
+        CheckpointReader::release_pages(its, beside);
+      });
+    }
+  }
+
+ private:
+  struct Tensor {
+    std::string name;
+    const CheckpointReader* file = nullptr;
+    const StoredTensor* stored = nullptr;
+    std::optional<Delta> delta;
+  };
+
+  /** The tensor under one of its names in a file. */
+  static const StoredTensor* find(const CheckpointReader& file,
+                                  const HfEntry& entry,
+                                  const std::string& prefix,
+                                  std::string& name) {
+    std::vector<std::string> names = {entry.hf_name};
+    names.insert(names.end(), entry.also_named.begin(), entry.also_named.end());
+    names.insert(names.end(), entry.tied_names.begin(), entry.tied_names.end());
+    for (const std::string& its : names)
+      if (const StoredTensor* found = file.find(prefix + its)) {
+        name = its;
+        return found;
+      }
+    return nullptr;
+  }
+
+  void add(const HfEntry& entry, const PeftConfig& settings) {
+    std::string name;
+    Tensor tensor = {.name = entry.hf_name};
+    if (const StoredTensor* whole = find(adapter_, entry, kPeftPrefix, name)) {
+      tensor.file = &adapter_, tensor.stored = whole;
+      used_.insert(whole->name);
+    } else if (const StoredTensor* found = find(base_, entry, "", name)) {
+      tensor.file = &base_, tensor.stored = found;
+      tensor.delta = delta_of(entry, *found, settings);
+    } else {
+      throw Error(Fault::data, "export.open",
+                  fmt::format("'{}' has no tensor '{}', and neither has its adapter",
+                              base_.path().string(), entry.hf_name),
+                  "is it an adapter of this model?");
+    }
+    tensors_.push_back(std::move(tensor));
+  }
+
+  std::optional<Delta> delta_of(const HfEntry& entry,
+                                const StoredTensor& stored,
+                                const PeftConfig& settings) {
+    constexpr std::string_view kWeight = ".weight";
+    if (!entry.hf_name.ends_with(kWeight) || stored.shape.size() != 2) return std::nullopt;
+    const std::string module = entry.hf_name.substr(0, entry.hf_name.size() - kWeight.size());
+    const std::string a = fmt::format("{}{}.lora_A.weight", kPeftPrefix, module),
+                      b = fmt::format("{}{}.lora_B.weight", kPeftPrefix, module);
+    const StoredTensor* of_a = adapter_.find(a);
+    if (!of_a) return std::nullopt;
+    Delta delta = {.rank = of_a->shape.empty() ? 0 : of_a->shape[0],
+                   .rows = stored.shape[0],
+                   .columns = stored.shape[1],
+                   .left = {},
+                   .right = {}};
+    const int64_t out = entry.transposed ? delta.columns : delta.rows,
+                  in = entry.transposed ? delta.rows : delta.columns;
+    const int64_t shape_of_a[] = {delta.rank, in}, shape_of_b[] = {out, delta.rank};
+    std::vector<float> first = values_of(adapter_, a, shape_of_a);
+    std::vector<float> second = transposed(values_of(adapter_, b, shape_of_b), out, delta.rank);
+    delta.left = std::move(entry.transposed ? first : second);
+    delta.right = std::move(entry.transposed ? second : first);
+    const auto factor = static_cast<float>(settings.factor(module, delta.rank));
+    for (float& value : delta.left)
+      value *= factor;
+    used_.insert({a, b});
+    return delta;
+  }
+
+  void check_adapter() const {
+    for (const StoredTensor* tensor : adapter_.tensors())
+      if (!used_.contains(tensor->name))
+        throw Error(Fault::data, "adapter.open",
+                    fmt::format("'{}': tensor '{}' has no place in the model",
+                                adapter_.path().string(), tensor->name),
+                    "is it an adapter of this model?");
+  }
+
+  StoredType type_of(const Tensor& tensor) const {
+    if (dtype_) return stored_type_of(*dtype_);
+    return tensor.stored->type;
+  }
+
+  void read(const Tensor& tensor, const CheckpointReader::TakeBytes& take) const {
+    const StoredType type = type_of(tensor);
+    if (!tensor.delta && type == tensor.stored->type)
+      return tensor.file->read(*tensor.stored, take);
+    const std::optional<DType> to = dtype_ ? dtype_ : dtype_of(type);
+    if (!to)
+      throw Error(
+          Fault::data, "export.open",
+          fmt::format("tensor '{}' is of a type that nothing can be added to", tensor.stored->name),
+          "give a type: --dtype fp32");
+    std::vector<float> sum;
+    std::vector<std::byte> rounded;
+    tensor.file->read_f32(*tensor.stored, [&](std::span<const float> values, int64_t first) {
+      sum.assign(values.begin(), values.end());
+      if (tensor.delta) tensor.delta->add_to(sum, first);
+      rounded.resize(sum.size() * size_of(*to));
+      simd::convert(rounded.data(), *to, sum.data(), DType::f32, std::ssize(sum));
+      take(rounded, static_cast<size_t>(first) * size_of(*to));
+    });
+  }
+
+  static std::optional<DType> dtype_of(StoredType type) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+      if (stored_type_of(dtype) == type) return dtype;
+    return std::nullopt;
+  }
+
+  std::optional<DType> dtype_;
+  CheckpointReader base_, adapter_;
+  std::vector<Tensor> tensors_;
+  std::set<std::string> used_;  ///< of the adapter
+};
+
+}  // namespace
+
+void write_merged(const HfDirectory& model,
+                  std::optional<DType> dtype,
+                  const std::filesystem::path& to) {
+  Merger merger(model, dtype);
+  merger.write(to);
+  merger.check(to);
+}
+
+}  // namespace ferry
