@@ -6288,10 +6288,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>最长时间</translation>
     </message>
     <message>
-        <source>Peak step size of the optimizer. Too large diverges, too small learns nothing in the time: 1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. The default of a decoder is 1e-5, that of a model from scratch 3e-4.</source>
-        <translation>优化器的峰值步长。太大会发散，太小则在给定时间内学不到东西：微调编码器宜用 1e-5 到 5e-5，小模型可更大。解码器默认为 1e-5，从头训练的模型默认为 3e-4。</translation>
-    </message>
-    <message>
         <source>factor for each layer</source>
         <translation>每层的系数</translation>
     </message>
@@ -6542,6 +6538,90 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. auto measures the GPUs when a run starts, and the run keeps what it has measured. Empty: GPUs of one model get as many, and GPUs of several models are measured. On GPUs of one model it never changes the result.</source>
         <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次，或者块。auto 在运行开始时测量各 GPU，运行会保留测得的份额。留空：同一型号的 GPU 数量相同，型号不同的 GPU 则进行测量。在同一型号的 GPU 上绝不改变结果。</translation>
+    </message>
+    <message>
+        <source>Adapters</source>
+        <translation>适配器</translation>
+    </message>
+    <message>
+        <source>Divides lora_alpha by the square root of the rank (rsLoRA). Large ranks then learn as fast as small ones; the learning rate of a run without it may be too large.</source>
+        <translation>将 lora_alpha 除以秩的平方根（rsLoRA）。这样大的秩与小的秩学得一样快；不用它时合适的学习率此时可能过大。</translation>
+    </message>
+    <message>
+        <source>Dropout of what A reads. 0.05 is usual where there are few texts.</source>
+        <translation>A 的输入的随机丢弃。文本较少时通常用 0.05。</translation>
+    </message>
+    <message>
+        <source>Learning rate of B as a multiple of A&apos;s (LoRA+); 16 is what its authors use.</source>
+        <translation>B 的学习率是 A 的多少倍（LoRA+）；其作者使用 16。</translation>
+    </message>
+    <message>
+        <source>Linear maps that get an adapter: the ends of their names, as &apos;q_proj,v_proj&apos;, or patterns over whole names, as &apos;model.layers.1?.*&apos;. all-linear (or all): every one of the layers.</source>
+        <translation>得到适配器的线性层：名称的结尾，如 &apos;q_proj,v_proj&apos;，或匹配完整名称的模式，如 &apos;model.layers.1?.*&apos;。all-linear（或 all）：各层的全部线性层。</translation>
+    </message>
+    <message>
+        <source>LoRA alpha</source>
+        <translation>LoRA 的 α</translation>
+    </message>
+    <message>
+        <source>LoRA dropout</source>
+        <translation>LoRA 随机丢弃</translation>
+    </message>
+    <message>
+        <source>LoRA modules</source>
+        <translation>LoRA 模块</translation>
+    </message>
+    <message>
+        <source>LoRA rank</source>
+        <translation>LoRA 的秩</translation>
+    </message>
+    <message>
+        <source>LoRA+ ratio</source>
+        <translation>LoRA+ 倍率</translation>
+    </message>
+    <message>
+        <source>Modules that are trained whole beside the adapters, and saved with them: the ends of their names, as &apos;embed_tokens,lm_head&apos;. A head that the model does not have yet always is.</source>
+        <translation>与适配器一起完整训练并保存的模块：名称的结尾，如 &apos;embed_tokens,lm_head&apos;。模型尚未具有的输出头总是如此。</translation>
+    </message>
+    <message>
+        <source>Modules trained whole</source>
+        <translation>完整训练的模块</translation>
+    </message>
+    <message>
+        <source>Parameters that are trained. full: all, or those that freeze leaves. lora: low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; the model itself stays as it is, has no gradients and no states, and the result is an adapter of some megabytes in PEFT&apos;s format. bitfit: the biases alone. Adapters take much less memory, and learn less where the task is far from what the model knows.</source>
+        <translation>要训练的参数。full：全部，或 freeze 留下的那些。lora：线性层旁的低秩矩阵（lora_r、lora_targets）以及新的输出头；模型本身保持不变，没有梯度也没有状态，结果是 PEFT 格式、几兆字节的适配器。bitfit：只训练偏置。适配器占用的内存少得多；若任务与模型已知的内容相差很远，学到的也较少。</translation>
+    </message>
+    <message>
+        <source>Peak step size of the optimizer. Too large diverges, too small learns nothing in the time: 1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. The default of a decoder is 1e-5, of a model from scratch 3e-4, of adapters 2e-4.</source>
+        <translation>优化器的最大步长。过大会发散，过小则在这段时间内学不到东西：1e-5 到 5e-5 适合微调编码器，小模型可以更大。解码器的默认值为 1e-5，从头训练的模型为 3e-4，适配器为 2e-4。</translation>
+    </message>
+    <message>
+        <source>Rank r of the matrices A (r, in) and B (out, r). A larger one learns more and takes more memory: 8 to 64 is usual.</source>
+        <translation>矩阵 A（r × 输入）和 B（输出 × r）的秩 r。越大学得越多，占用的内存也越多：通常为 8 到 64。</translation>
+    </message>
+    <message>
+        <source>Rank-stabilised LoRA</source>
+        <translation>秩稳定的 LoRA</translation>
+    </message>
+    <message>
+        <source>Trained parameters</source>
+        <translation>训练的参数</translation>
+    </message>
+    <message>
+        <source>What A and B give is multiplied by alpha / lora_r (use_rslora: by alpha / sqrt(lora_r)). auto is 2 * lora_r.</source>
+        <translation>A 和 B 的结果乘以 α / lora_r（use_rslora 时除以 lora_r 的平方根）。auto 为 2 * lora_r。</translation>
+    </message>
+    <message>
+        <source>columns</source>
+        <translation>列</translation>
+    </message>
+    <message>
+        <source>factor</source>
+        <translation>倍数</translation>
+    </message>
+    <message>
+        <source>times the learning rate</source>
+        <translation>倍学习率</translation>
     </message>
 </context>
 <context>

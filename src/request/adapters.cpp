@@ -15,6 +15,8 @@
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/models/models.h"
+#include "src/config/options/option.h"
+#include "src/config/options/value.h"
 
 namespace ferry {
 namespace {
@@ -134,6 +136,22 @@ PeftConfig settings_of(const config::Config& config) {
   return settings;
 }
 
+/** A setting of LoRA that has no effect was meant to have one. */
+void check_used(const config::Config& config) {
+  const std::string& tuning = config.text("tuning");
+  for (const config::Option& option : config::option_table()) {
+    const bool is_of_lora =
+        option.key.starts_with("lora") || option.key == "use_rslora" ||
+        (option.key == "modules_to_save" && tuning == "full");
+    if (tuning == "lora" || !is_of_lora) continue;
+    if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
+    throw Error(Fault::usage, "config.tuning",
+                fmt::format("{} ({}) is for tuning = lora, and tuning is {}", option.key,
+                            config.origin(option.key).where, tuning),
+                "add --tuning lora, or leave it out");
+  }
+}
+
 std::string task_type_of(HeadKind head) {
   switch (head) {
     case HeadKind::classification:
@@ -159,6 +177,7 @@ std::string name_in_model(const std::string& tensor) {
 }  // namespace
 
 void add_adapters(const config::Config& config, ModelTable& model) {
+  check_used(config);
   if (config.text("tuning") == "full") return;
   const PeftConfig settings = settings_of(config);
   std::vector<std::string> targets = config.list("lora_targets");

@@ -83,8 +83,8 @@ TEST(ForeignFlags, InAFileAreSaidWithTheirLine) {
   const auto file = directory.write("c.toml", "seed = 1\ndo_train = true\n").string();
   const CommandLine command = parse("train", {"--config", file});
   EXPECT_CONTAINS(command.notes.at(0), "do_train (" + file + ":2) changes nothing");
-  const auto lora = directory.write("l.toml", "lora_r = 8\n").string();
-  EXPECT_CONTAINS(refusal("train", {"--config", lora}), "all weights");
+  const auto lora = directory.write("l.toml", "load_in_8bit = true\n").string();
+  EXPECT_CONTAINS(refusal("train", {"--config", lora}), "quantises no weights");
 }
 
 /** The nearest name would lead astray: each of these is known, and no option is guessed for it. */
@@ -116,10 +116,10 @@ TEST(ForeignFlags, LengthsOfOtherTrainersAreTheLongestText) {
   }
 }
 
-TEST(ForeignFlags, ALoRAFlagNamesWhatIsThereInPlaceOfIt) {
-  for (const char* name : {"--lora_r", "--load_in_4bit", "--adapter"}) {
+TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
+  for (const char* name : {"--use_dora", "--load_in_4bit"}) {
     const std::string message = refusal("train", {name, "8"});
-    EXPECT_CONTAINS(message, "trains all weights");
+    EXPECT_CONTAINS(message, "tuning = lora");
     EXPECT_CONTAINS(message, "adamw_8bit");
     EXPECT_FALSE(contains(message, "BERT"));
   }

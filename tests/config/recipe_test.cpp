@@ -103,13 +103,27 @@ TEST_F(Recipe, IsTakenAsAWord) {
   EXPECT_CONTAINS(refusal("train missing.yaml"), "check that the file is there");
 }
 
-TEST_F(Recipe, OfLoRAIsRefusedWithTheWay) {
-  const std::string lora = refusal_of("model_name_or_path: m\nstage: sft\ntemplate: llama3\n");
-  EXPECT_CONTAINS(lora, "no finetuning_type");
-  EXPECT_CONTAINS(lora, "finetuning_type: full");
-  EXPECT_CONTAINS(refusal_of("stage: sft\nfinetuning_type: lora\n"), "trains all weights");
+TEST_F(Recipe, OfLoRA) {
+  const CommandLine by_default = read("model_name_or_path: m\nstage: sft\ncutoff_len: 64\n");
+  EXPECT_EQ(by_default.config.text("tuning"), "lora");
+  EXPECT_EQ(by_default.config.integer("lora_r"), 8) << "as LLaMA-Factory has it";
+  const CommandLine said =
+      read("stage: sft\nfinetuning_type: lora\nlora_rank: 4\nlora_target: q_proj,v_proj\n");
+  EXPECT_EQ(said.config.integer("lora_r"), 4);
+  EXPECT_EQ(said.config.list("lora_targets"), (std::vector<std::string>{"q_proj", "v_proj"}));
+  const CommandLine axolotl =
+      read("base_model: m\nadapter: lora\nlora_r: 32\nlora_target_linear: true\n"
+           "lora_modules_to_save:\n  - embed_tokens\n  - lm_head\n");
+  EXPECT_EQ(axolotl.config.text("tuning"), "lora");
+  EXPECT_EQ(axolotl.config.integer("lora_r"), 32);
+  EXPECT_EQ(axolotl.config.list("modules_to_save"),
+            (std::vector<std::string>{"embed_tokens", "lm_head"}));
+  EXPECT_EQ(read("stage: sft\nfinetuning_type: full\n").config.text("tuning"), "full");
+}
+
+TEST_F(Recipe, OfQuantisedWeightsIsRefusedWithTheWay) {
   EXPECT_CONTAINS(refusal_of("base_model: m\nadapter: qlora\n"), ":2)");
-  EXPECT_CONTAINS(refusal_of("base_model: m\nload_in_4bit: true\n"), "trains all weights");
+  EXPECT_CONTAINS(refusal_of("base_model: m\nload_in_4bit: true\n"), "tuning = lora");
 }
 
 TEST_F(Recipe, WhatIsNotThereIsNamedWithItsLine) {

@@ -275,7 +275,9 @@ const std::vector<ForeignFlag>& foreign_flags() {
             "`ferry generate` goes on with texts by a trained model"),
       value("revision revision_of_model", "give the directory of that revision with --model",
             "main"),
-      refused("lora_* peft* use_dora adapter_folder "
+      refused("lora_model_dir lora_on_cpu lora_bias lora_target_parameters lora_fan_in_fan_out "
+              "lora_use_dora use_dora lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
+              "lora_embedding_kernel adapter_folder "
               "adapter_name_or_path create_new_adapter merge_lora load_in_4bit "
               "load_in_8bit quantization quantization_* model_quantization_* double_quantization "
               "bnb_* use_bnb_nested_quant qlora* loftq_* oft_* pissa_* galore_* qgalore_* "

@@ -55,7 +55,7 @@ std::vector<Option> adapter_options() {
        .group = kAdapterGroup,
        .effect = Effect::fixes_bits,
        .value = "auto",
-       .unit = "times the rank's share",
+       .unit = "factor",
        .can_be_auto = true,
        .range = {0, 1e6},
        .aliases = {{"peft_lora_alpha"}},
@@ -79,15 +79,19 @@ std::vector<Option> adapter_options() {
        .effect = Effect::fixes_bits,
        .value = "false",
        .aliases = {{"lora_use_rslora"}, {"peft_use_rslora"}},
-       .help = "Divides lora_alpha by the square root of the rank (rsLoRA), so that large ranks "
-               "learn as fast as small ones."},
+       .help =
+           "Divides lora_alpha by the square root of the rank (rsLoRA). Large ranks then learn as "
+           "fast as small ones; the learning rate of a run without it may be too large."},
       {.key = "lora_targets",
        .label = "LoRA modules",
        .type = Type::list,
        .group = kAdapterGroup,
        .effect = Effect::fixes_bits,
        .value = "all-linear",
-       .aliases = {{"lora_target_modules"}, {"lora_target"}, {"target_modules"}},
+       .aliases = {{"lora_target_modules"},
+                   {"lora_target"},
+                   {"target_modules"},
+                   {"lora_target_linear", "all-linear"}},
        .help = "Linear maps that get an adapter: the ends of their names, as 'q_proj,v_proj', or "
                "patterns over whole names, as 'model.layers.1?.*'. all-linear (or all): every one "
                "of the layers."},

@@ -126,7 +126,7 @@ std::vector<Option> training_options() {
        .help = "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
                "the time: "
                "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. The "
-               "default of a decoder is 1e-5, that of a model from scratch 3e-4."},
+               "default of a decoder is 1e-5, of a model from scratch 3e-4, of adapters 2e-4."},
       {.key = "lr_scheduler_type",
        .label = "Learning rate schedule",
        .type = Type::choice,

@@ -1,0 +1,186 @@
+// Adapters by the whole program: a run trains and saves them alone, goes on with the bits of one that
+// never stopped, and what it made is used, merged and used again like any other model.
+
+#include <random>
+
+#include "src/files/hf/checkpoint_reader.h"
+#include "tests/train/run_test.h"
+
+namespace ferry::test {
+namespace {
+
+using nlohmann::json;
+
+class Adapters : public RunTest {
+ protected:
+  static void SetUpTestSuite() {
+    RunTest::SetUpTestSuite();
+    write_tiny_language_model(root_ / "llama");
+    std::ofstream text(root_ / "text.txt");
+    std::mt19937 random(3);
+    for (int line = 0; line < 120; ++line)
+      text << (random() % 2 ? "the red car was new\n" : "a green bird is near the house\n");
+  }
+  static std::vector<std::string> with(std::vector<std::string> words,
+                                       const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static std::vector<std::string> lora_run(const std::string& run,
+                                           const std::vector<std::string>& more = {}) {
+    return with(new_run(run, {"--tuning=lora", "--lora-r=4", "--lora-dropout=0.1"}), more);
+  }
+  static std::vector<std::string> of_texts(const std::string& run,
+                                           const std::vector<std::string>& more = {}) {
+    return with({"train", "--model=llama", "--dataset=text.txt", "--tuning=lora", "--lora-r=2",
+                 "--device=" + device(), "--max-steps=12", "--train-batch-size=8",
+                 "--micro-batch-size=4", "--max-length=32", "--save-steps=5",
+                 "--intra-op-threads=1", "--output-dir=" + run},
+                more);
+  }
+  static json adapter_config(const std::string& run) {
+    return json::parse(text_of(root_ / run / "final/adapter_config.json"));
+  }
+  static std::vector<std::string> tensors_of(const fs::path& directory, const char* stem) {
+    std::vector<std::string> names;
+    const CheckpointReader file = CheckpointReader::open(directory, stem);
+    for (const StoredTensor* tensor : file.tensors())
+      names.push_back(tensor->name);
+    return names;
+  }
+  static std::string adapter_of(const std::string& directory) {
+    return text_of(root_ / directory / "adapter_model.safetensors");
+  }
+  /** The evaluation of a model on the data that the runs are evaluated on. */
+  static double loss_of(const std::string& model) {
+    EXPECT_EQ(ferry({"eval", "--model=" + model, "--dataset=dev.tsv", "--json"}).code(), 0)
+        << text_of(root_ / "err");
+    return json::parse(text_of(root_ / "out")).at("eval_loss");
+  }
+};
+
+TEST_F(Adapters, AreAllThatARunSaves) {
+  ASSERT_EQ(ferry(lora_run("lora")).code(), 0) << text_of(root_ / "err");
+  const json config = adapter_config("lora");
+  EXPECT_EQ(config["peft_type"], "LORA");
+  EXPECT_EQ(config["task_type"], "SEQ_CLS");
+  EXPECT_EQ(config["r"], 4);
+  EXPECT_EQ(config["lora_alpha"], 8);
+  EXPECT_EQ(config["base_model_name_or_path"], (root_ / "model").string());
+  for (const char* place : {"final", "checkpoint-75"}) {
+    EXPECT_FALSE(fs::exists(root_ / "lora" / place / "model.safetensors")) << place;
+    int n_whole = 0;
+    for (const std::string& name : tensors_of(root_ / "lora" / place, "adapter_model")) {
+      EXPECT_TRUE(name.starts_with("base_model.model.")) << name;
+      n_whole += name.find(".lora_") == std::string::npos;
+    }
+    EXPECT_EQ(n_whole, 4) << "the new head";
+  }
+  const std::string states = text_of(root_ / "lora/checkpoint-75/state/adam_m.safetensors");
+  EXPECT_EQ(states.find("self.query.weight"), std::string::npos);
+  EXPECT_NE(states.find("self.query.lora_A.weight"), std::string::npos);
+  const auto losses = losses_of("lora");
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST_F(Adapters, GoOnWithTheSameBits) {
+  ASSERT_EQ(ferry(lora_run("whole")).code(), 0) << text_of(root_ / "err");
+  for (const char* placement : {"--placement=host", "--placement=resident"}) {
+    const std::string run = std::string("killed") + (placement + 12);
+    const pid_t child = start(lora_run(run));
+    wait_for_line(run, 20);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    ASSERT_EQ(ferry(go_on(run, {placement})).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(curve_of("whole"), curve_of(run));
+    EXPECT_TRUE(adapter_of("whole/final") == adapter_of(run + "/final"));
+    EXPECT_TRUE(adapter_of("whole/checkpoint-75") == adapter_of(run + "/checkpoint-75"));
+  }
+  fs::rename(root_ / "killedhost/final", root_ / "final_away");
+  EXPECT_EQ(ferry({"train", "--resume=killedhost/checkpoint-70", "--lora-r=8"}).code(), 2);
+  EXPECT_NE(text_of(root_ / "err").find("lora_r"), std::string::npos) << text_of(root_ / "err");
+}
+
+TEST_F(Adapters, AreUsedBesideTheirModelAndMerged) {
+  if (!fs::exists(root_ / "whole/final")) {
+    ASSERT_EQ(ferry(lora_run("whole")).code(), 0) << text_of(root_ / "err");
+  }
+  fs::remove_all(root_ / "merged");
+  ASSERT_EQ(ferry({"export", "--model=whole", "--output-dir=merged"}).code(), 0)
+      << text_of(root_ / "err");
+  const auto merged = tensors_of(root_ / "merged", "model");
+  for (const std::string& name : merged)
+    EXPECT_TRUE(name.find("lora") == std::string::npos && !name.starts_with("base_model")) << name;
+  const double beside = loss_of("whole/final");
+  EXPECT_NEAR(loss_of("merged"), beside, 1e-5);
+  EXPECT_NEAR(losses_of("whole").back(), beside, 1e-5);
+
+  // An adapter that lacks the files of its model finds them there.
+  fs::create_directories(root_ / "bare");
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors", "config.json"})
+    fs::copy_file(root_ / "whole/final" / file, root_ / "bare" / file,
+                  fs::copy_options::overwrite_existing);
+  EXPECT_EQ(loss_of("bare"), beside);
+
+  // A model that is gone, and one that is another.
+  json config = adapter_config("whole");
+  config["base_model_name_or_path"] = (root_ / "gone").string();
+  std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
+  EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
+  EXPECT_NE(text_of(root_ / "err").find("is for the model"), std::string::npos);
+  config["base_model_name_or_path"] = (root_ / "llama").string();
+  std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
+  EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
+  config["use_dora"] = true;
+  std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
+  EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
+  EXPECT_NE(text_of(root_ / "err").find("DoRA"), std::string::npos) << text_of(root_ / "err");
+  EXPECT_EQ(ferry(new_run("from_adapter", {"--model=whole/final"})).code(), 2);
+}
+
+TEST_F(Adapters, OfALanguageModelGoOnWithTexts) {
+  ASSERT_EQ(ferry(of_texts("texts", {"--lora-targets=q_proj,v_proj", "--dtype=bf16"})).code(), 0)
+      << text_of(root_ / "err");
+  for (const std::string& name : tensors_of(root_ / "texts/final", "adapter_model"))
+    EXPECT_TRUE(name.find("q_proj.lora_") != name.npos || name.find("v_proj.lora_") != name.npos)
+        << name;
+  const auto text_by = [&](const std::string& model) {
+    EXPECT_EQ(ferry({"generate", "--model=" + model, "--dtype=fp32", "--temperature=0",
+                     "--max-new-tokens=8", "the red"})
+                  .code(),
+              0)
+        << text_of(root_ / "err");
+    return text_of(root_ / "out");
+  };
+  ASSERT_EQ(ferry({"export", "--model=texts", "--output-dir=merged_texts"}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_EQ(text_by("texts"), text_by("merged_texts"));
+}
+
+TEST_F(Adapters, AreRefusedWhereTheyHaveNoPlace) {
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    EXPECT_EQ(ferry(of_texts("refused", more)).code(), 2);
+    EXPECT_FALSE(fs::exists(root_ / "refused"));
+    return text_of(root_ / "err");
+  };
+  EXPECT_NE(refusal({"--lora-targets=q_prj"}).find("did you mean 'q_proj'?"), std::string::npos);
+  EXPECT_NE(refusal({"--lora-targets=embed_tokens"}).find("--modules-to-save embed_tokens"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--modules-to-save=nothing"}).find("names no module"), std::string::npos);
+  EXPECT_NE(refusal({"--modules-to-save=k_proj"}).find("as one"), std::string::npos);
+  EXPECT_NE(refusal({"--tuning=full"}).find("add --tuning lora"), std::string::npos);
+}
+
+TEST_F(Adapters, MayBeBiasesAlone) {
+  ASSERT_EQ(ferry(new_run("biases", {"--tuning=bitfit"})).code(), 0) << text_of(root_ / "err");
+  for (const std::string& name : tensors_of(root_ / "biases/final", "adapter_model"))
+    EXPECT_TRUE(name.ends_with(".bias") || name.find("classifier") != name.npos ||
+                name.find("pooler") != name.npos)
+        << name;
+  ASSERT_EQ(ferry({"export", "--model=biases", "--output-dir=merged_biases"}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_NEAR(loss_of("biases/final"), loss_of("merged_biases"), 1e-6);
+}
+
+}  // namespace
+}  // namespace ferry::test
