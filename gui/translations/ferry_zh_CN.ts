@@ -6545,7 +6545,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>Divides lora_alpha by the square root of the rank (rsLoRA). Large ranks then learn as fast as small ones; the learning rate of a run without it may be too large.</source>
-        <translation>将 lora_alpha 除以秩的平方根（rsLoRA）。这样大的秩与小的秩学得一样快；不用它时合适的学习率此时可能过大。</translation>
+        <translation>将 lora_alpha 除以秩的平方根。这样大的秩与小的秩学得一样快；不用它时合适的学习率此时可能过大。</translation>
     </message>
     <message>
         <source>Dropout of what A reads. 0.05 is usual where there are few texts.</source>

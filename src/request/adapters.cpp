@@ -140,9 +140,8 @@ PeftConfig settings_of(const config::Config& config) {
 void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
-    const bool is_of_lora =
-        option.key.starts_with("lora") || option.key == "use_rslora" ||
-        (option.key == "modules_to_save" && tuning == "full");
+    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora" ||
+                            (option.key == "modules_to_save" && tuning == "full");
     if (tuning == "lora" || !is_of_lora) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
     throw Error(Fault::usage, "config.tuning",

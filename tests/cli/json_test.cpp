@@ -87,9 +87,9 @@ TEST_F(ForPrograms, FilesThatTheKernelMakesUpAreNoDrive) {
 
 TEST_F(ForPrograms, ErrorsAreJsonWhereResultsAre) {
   for (const std::string line :
-       {"plan --model nowhere", "train --model nowhere --dataset book.txt", "train --load_in_4bit true",
-        "export --model nowhere --output x", "runs check nowhere", "runs delete nowhere",
-        "runs nothing", "nothing"}) {
+       {"plan --model nowhere", "train --model nowhere --dataset book.txt",
+        "train --load_in_4bit true", "export --model nowhere --output x", "runs check nowhere",
+        "runs delete nowhere", "runs nothing", "nothing"}) {
     const Outcome outcome = run(line + " --json");
     const json error = json::parse(outcome.out, nullptr, false);
     ASSERT_TRUE(error.is_object() && error.contains("error")) << line << ": " << outcome.out;

@@ -111,9 +111,9 @@ TEST_F(Recipe, OfLoRA) {
       read("stage: sft\nfinetuning_type: lora\nlora_rank: 4\nlora_target: q_proj,v_proj\n");
   EXPECT_EQ(said.config.integer("lora_r"), 4);
   EXPECT_EQ(said.config.list("lora_targets"), (std::vector<std::string>{"q_proj", "v_proj"}));
-  const CommandLine axolotl =
-      read("base_model: m\nadapter: lora\nlora_r: 32\nlora_target_linear: true\n"
-           "lora_modules_to_save:\n  - embed_tokens\n  - lm_head\n");
+  const CommandLine axolotl = read(
+      "base_model: m\nadapter: lora\nlora_r: 32\nlora_target_linear: true\n"
+      "lora_modules_to_save:\n  - embed_tokens\n  - lm_head\n");
   EXPECT_EQ(axolotl.config.text("tuning"), "lora");
   EXPECT_EQ(axolotl.config.integer("lora_r"), 32);
   EXPECT_EQ(axolotl.config.list("modules_to_save"),

@@ -1,5 +1,5 @@
-// Adapters by the whole program: a run trains and saves them alone, goes on with the bits of one that
-// never stopped, and what it made is used, merged and used again like any other model.
+// Adapters by the whole program: a run trains and saves them alone, goes on with the bits of one
+// that never stopped, and what it made is used, merged and used again like any other model.
 
 #include <random>
 
@@ -32,11 +32,11 @@ class Adapters : public RunTest {
   }
   static std::vector<std::string> of_texts(const std::string& run,
                                            const std::vector<std::string>& more = {}) {
-    return with({"train", "--model=llama", "--dataset=text.txt", "--tuning=lora", "--lora-r=2",
-                 "--device=" + device(), "--max-steps=12", "--train-batch-size=8",
-                 "--micro-batch-size=4", "--max-length=32", "--save-steps=5",
-                 "--intra-op-threads=1", "--output-dir=" + run},
-                more);
+    return with(
+        {"train", "--model=llama", "--dataset=text.txt", "--tuning=lora", "--lora-r=2",
+         "--device=" + device(), "--max-steps=12", "--train-batch-size=8", "--micro-batch-size=4",
+         "--max-length=32", "--save-steps=5", "--intra-op-threads=1", "--output-dir=" + run},
+        more);
   }
   static json adapter_config(const std::string& run) {
     return json::parse(text_of(root_ / run / "final/adapter_config.json"));

@@ -69,6 +69,12 @@ Identity identity_of(const Job& job) {
   // Where it began, however the hub's revision has moved since.
   if (const auto commit = config::commit_of_snapshot(job.model.directory.path()))
     identity["model_commit"] = *commit;
+  // Before the number of parameters, which follows from it.
+  identity["tuning"] = config.text("tuning");
+  if (model.has_deltas)
+    for (const char* key :
+         {"lora_r", "lora_alpha", "use_rslora", "lora_targets", "modules_to_save"})
+      identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
   identity["attention"] = name_of(model.attention);
@@ -83,11 +89,6 @@ Identity identity_of(const Job& job) {
   identity["optim"] = simd::spec_of(choose_optim(config)).name;
   identity["master"] = config.text("master");
   identity["freeze"] = config.text("freeze");
-  identity["tuning"] = config.text("tuning");
-  if (model.has_deltas)
-    for (const char* key :
-         {"lora_r", "lora_alpha", "use_rslora", "lora_targets", "modules_to_save"})
-      identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
   identity["deterministic"] = config.flag("deterministic");
   identity["kernels"] = kKernelSet;
   if (job.machine.plan.has_gpu) identity["gpu_kernels"] = kGpuKernelSet;
