@@ -602,6 +602,29 @@ TEST(SameBits, FrozenTiedEmbeddingsOrHeadBf16) {
         with_options(small_bert(DType::bf16, LossKind::masked_lm), {{"freeze", frozen}}));
 }
 
+/** Frozen layers with adapters, on the CPU, streamed and resident. */
+class SameBitsOfAdapters : public ::testing::TestWithParam<std::string> {};
+TEST_P(SameBitsOfAdapters, Bf16) {
+  expect_same_bits_in_some_places(
+      with_options(small_of_family(GetParam(), DType::bf16),
+                   {{"tuning", "lora"}, {"lora_r", "4"}, {"lora_dropout", "0.1"}}));
+}
+INSTANTIATE_TEST_SUITE_P(Families,
+                         SameBitsOfAdapters,
+                         ::testing::ValuesIn(model_types()),
+                         name_of_case);
+TEST(SameBits, AdaptersOfBertFp32) {
+  expect_same_bits_in_some_places(with_options(small_bert(DType::f32, LossKind::cross_entropy),
+                                               {{"tuning", "lora"},
+                                                {"lora_targets", "query,value"},
+                                                {"modules_to_save", "embeddings"},
+                                                {"loraplus_lr_ratio", "4"}}));
+}
+TEST(SameBits, BiasesAloneBf16) {
+  expect_same_bits_in_some_places(
+      with_options(small_bert(DType::bf16, LossKind::masked_lm), {{"tuning", "bitfit"}}));
+}
+
 /** Frozen parameters have the bits that they began with, and no others have. */
 TEST(Frozen, ParametersKeepTheirBits) {
   for (DType compute : {DType::f32, DType::bf16})
