@@ -69,8 +69,9 @@ void check_model(const config::Config& config) {
 }
 
 void check_patterns(const config::Config& config) {
-  if (config.text("freeze").empty() && config.text("param_groups").empty() &&
-      config.text("tuning") == "full")
+  const auto is_empty = [&](const char* key) { return config.text(key).empty(); };
+  if (is_empty("freeze") && is_empty("param_groups") && is_empty("modules_to_save") &&
+      config.text("lora_targets") == "all-linear")
     return;
   const HfDirectory directory = open_run_model(config);
   ModelTable model = make_model_table(config, directory.config(), task_kind_of(config).head,

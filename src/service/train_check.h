@@ -11,8 +11,8 @@ namespace ferry::service {
  * that it can begin with. */
 void check_model(const config::Config& config);
 
-/** Throws Error(usage) for a pattern of freeze or param_groups that names nothing, before any data
- * is read. */
+/** Throws Error(usage) for a pattern of freeze, param_groups, lora_targets or modules_to_save that
+ * names nothing, before any data is read. */
 void check_patterns(const config::Config& config);
 
 /** Finds what the trainer would stumble over: a model or a tokenizer that is missing or of another
