@@ -173,8 +173,7 @@ Operation vocabulary_loss(const Setup& s) {
   };
   const auto backward = [=]() mutable {
     ops::vocabulary_loss_backward(t, {.word = word, .bias = bias, .vocab = V}, labels, lse,
-                                  /*smoothing=*/0, /*factor=*/1, dt, d_word, d_bias,
-                                  space.scratch);
+                                  /*smoothing=*/0, /*factor=*/1, dt, d_word, d_bias, space.scratch);
     return has_bias ? Tensors{dt, d_word, d_bias} : Tensors{dt, d_word};
   };
   auto run_once = forward;
