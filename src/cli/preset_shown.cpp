@@ -79,6 +79,8 @@ std::string directory_of(const PresetFacts& facts) {
 }
 
 std::string where_text(const PresetFacts& facts) {
+  if (facts.is_new)
+    return fmt::format("is a new one of the shape {}: it needs --tokenizer", facts.model);
   if (facts.model.empty()) return "is not named: give --model";
   if (const std::string directory = directory_of(facts); !directory.empty())
     return "is in " + directory;
@@ -161,6 +163,7 @@ ordered_json facts_json(const PresetFacts& facts) {
           {"title", facts.head.title},
           {"purpose", facts.head.purpose},
           {"model", facts.model},
+          {"is_new", facts.is_new},
           {"hub_id", optional_json(facts.hub_id)},
           {"task", facts.task},
           {"card", optional_json(facts.head.card)},
@@ -169,7 +172,7 @@ ordered_json facts_json(const PresetFacts& facts) {
 
 ordered_json shown_json(const PresetFacts& facts) {
   ordered_json json = facts_json(facts);
-  json["model_directory"] = optional_json(directory_of(facts));
+  json["model_directory"] = optional_json(facts.is_new ? "" : directory_of(facts));
   json["settings"] = settings_json(facts.settings);
   const auto [plan, problem] = plan_of(facts);
   json["plan"] = plan ? plan_json(*plan) : ordered_json(nullptr);

@@ -8,6 +8,7 @@
 #include "src/base/error.h"
 #include "src/base/process/host_memory.h"
 #include "src/config/models/models.h"
+#include "src/inputs/model_files.h"
 #include "src/request/disk.h"
 #include "src/request/param_groups.h"
 #include "src/request/ranks.h"
@@ -49,6 +50,7 @@ HfConfig shape_of(const PresetFacts& facts) {
     throw Error(Fault::usage, "preset.model",
                 fmt::format("'{}' names no model", facts.preset.file.string()),
                 "it is planned with one: ferry plan --preset NAME --model MODEL");
+  if (facts.is_new) return find_scratch_model(facts.settings).config;
   if (const auto known = config::known_model_config(facts.model))
     return HfConfig::parse(*known, facts.model);
   return HfConfig::load(config::config_file_of(config::find_model(facts.model)));
@@ -68,9 +70,10 @@ PresetPlan::Time time_of(const ModelTable& model, const PlanRequest& request, co
 PresetFacts read_preset(const config::Preset& preset) {
   PresetFacts facts{.preset = preset};
   facts.head = read_toml_file(facts.settings, preset.file, config::Source::preset);
-  facts.model = facts.settings.text("model_name_or_path");
+  facts.is_new = draws_weights(facts.settings);
+  facts.model = facts.settings.text(facts.is_new ? "config_name" : "model_name_or_path");
   facts.task = facts.settings.text("task");
-  facts.hub_id = config::known_model_id(facts.model).value_or("");
+  if (!facts.is_new) facts.hub_id = config::known_model_id(facts.model).value_or("");
   return facts;
 }
 

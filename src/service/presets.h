@@ -18,8 +18,11 @@ struct PresetFacts {
   config::Preset preset;
   config::PresetHead head;
   config::Config settings;  ///< the preset's over the built-in ones
-  std::string model, task;  ///< as the settings name them; model may be empty in a user's own
-  std::string hub_id;       ///< of the Hugging Face hub; empty: the model is not known by its name
+  /** As the settings name them. The model may be empty in a user's own; of a new model it is the
+   * shape's name. */
+  std::string model, task;
+  bool is_new = false;  ///< a model from scratch (config_name)
+  std::string hub_id;   ///< of the Hugging Face hub; empty: it has none that is known by this name
 };
 
 /** Reads the preset's file: a millisecond. Throws Error(usage) that names file and line where it is

@@ -43,12 +43,13 @@ std::string row(const PresetFacts& facts, const PresetPlan& plan, bool in_tokens
   const config::PresetHead& head = facts.head;
   const double memory_gib =
       static_cast<double>(host_memory_bytes(head).value_or(0)) / static_cast<double>(kGiB);
-  return fmt::format("| `{}` | {} | {}, {:g} GiB | {} x {} | {} | {} | {} | {} | {} | {} |\n",
-                     facts.preset.name, facts.hub_id, head.card.empty() ? "a CPU" : head.card,
-                     memory_gib, plan.train_batch_size, plan.max_length, states_of(facts.settings),
-                     plan.has_gpu ? gib(plan.gpu_bytes) : "", gib(plan.host_bytes),
-                     gib(plan.disk_bytes), plan.time ? two_digits(plan.time->step_s) : "",
-                     plan.time ? rate_of(*plan.time, in_tokens) : "");
+  return fmt::format(
+      "| `{}` | {} | {}, {:g} GiB | {} x {} | {} | {} | {} | {} | {} | {} |\n", facts.preset.name,
+      facts.is_new ? fmt::format("new: {}", facts.model) : facts.hub_id,
+      head.card.empty() ? "a CPU" : head.card, memory_gib, plan.train_batch_size, plan.max_length,
+      states_of(facts.settings), plan.has_gpu ? gib(plan.gpu_bytes) : "", gib(plan.host_bytes),
+      gib(plan.disk_bytes), plan.time ? two_digits(plan.time->step_s) : "",
+      plan.time ? rate_of(*plan.time, in_tokens) : "");
 }
 
 }  // namespace

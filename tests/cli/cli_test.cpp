@@ -587,6 +587,17 @@ TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
   EXPECT_EQ(run("presets show bad").exit_code, 2);
 }
 
+TEST_F(Ferry, AShapeAloneIsNeverOfferedForDownload) {
+  make_whole();
+  const Outcome refused = run("train --model gpt3-175b --dataset train.tsv");
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_CONTAINS(refused.err, "of 'gpt3-175b' only the shape is known");
+  EXPECT_CONTAINS(refused.err, "--from-config gpt3-175b --tokenizer DIR");
+  EXPECT_FALSE(config::contains(refused.err, "ferry fetch"));
+  EXPECT_CONTAINS(run("presets show t5-11b-size-lm-2xa100-40g").out,
+                  "# The model is a new one of the shape t5-11b-size: it needs --tokenizer.");
+}
+
 TEST_F(Ferry, APresetForALargerMachineSaysSo) {
   make_whole();
   const auto note_of = [&](const std::string& preset) {

@@ -75,6 +75,8 @@ const std::map<std::string, int64_t> kPublished = {
     {"microsoft/Phi-3-medium-4k-instruct", 13'960'238'080},
     {"microsoft/phi-4", 14'659'507'200},
     {"deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", 1'777'088'000},
+    {"gpt3-175b", 174'604'259'328},
+    {"t5-11b-size", 11'310'973'952},
     {"distilbert/distilgpt2", 81'912'576}};
 
 TEST(KnownModels, HaveTheParametersThatArePublished) {

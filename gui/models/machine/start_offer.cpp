@@ -44,7 +44,7 @@ std::string_view task_of(StartKind kind) {
 std::vector<service::PresetFacts> presets_for(StartKind kind, const service::MachineHere& here) {
   std::vector<service::PresetFacts> presets = service::own_presets();
   std::erase_if(presets, [&](const service::PresetFacts& facts) {
-    if (facts.task != task_of(kind) || facts.model.empty()) return true;
+    if (facts.task != task_of(kind) || facts.model.empty() || facts.is_new) return true;
     try {
       return !service::lacks(here, facts.head).empty();
     } catch (const std::exception&) {

@@ -10,12 +10,16 @@
 namespace ferry::config {
 
 struct KnownModel {
-  std::string id;      ///< "organisation/name"
+  /** "organisation/name"; without an organisation it is a shape alone, of which no hub has weights.
+   */
+  std::string id;
   std::string name;    ///< the last part of it
   std::string config;  ///< a config.json
   /** Not empty: a Python package carries it, so that it needs no hub. */
   std::string package_dir;  ///< below site-packages
   std::string pip_name;
+
+  bool is_of_hub() const { return id.find('/') != std::string::npos; }
 };
 std::span<const KnownModel> known_models();
 

