@@ -101,6 +101,31 @@ TEST_F(Adapters, GoOnWithTheSameBits) {
   EXPECT_NE(text_of(root_ / "err").find("lora_r"), std::string::npos) << text_of(root_ / "err");
 }
 
+/** States on a drive are ahead of the last checkpoint. */
+TEST_F(Adapters, GoOnFromADriveAndOnMoreProcesses) {
+  const std::vector<std::string> drive = {"--placement=nvme", "--nvme-path=drive"};
+  fs::create_directories(root_ / "drive");
+  if (!fs::exists(root_ / "whole/final")) {
+    ASSERT_EQ(ferry(lora_run("whole")).code(), 0) << text_of(root_ / "err");
+  }
+  const pid_t child = start(lora_run("on_drive", drive));
+  wait_for_line("on_drive", 20);
+  ::kill(child, SIGKILL);
+  wait_for(child);
+  ASSERT_EQ(ferry({"train", "--resume=on_drive"}).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(curve_of("whole"), curve_of("on_drive"));
+  EXPECT_TRUE(adapter_of("whole/final") == adapter_of("on_drive/final"));
+
+  if (device() == "cuda") return;
+  const pid_t two = start(lora_run("ranks", {"--device=cpu", "--gpus=2"}));
+  wait_for_line("ranks", 20);
+  ::kill(two, SIGKILL);
+  wait_for(two);
+  ASSERT_EQ(ferry({"train", "--resume=ranks", "--gpus=3"}).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(curve_of("whole"), curve_of("ranks"));
+  EXPECT_TRUE(adapter_of("whole/final") == adapter_of("ranks/final"));
+}
+
 TEST_F(Adapters, AreUsedBesideTheirModelAndMerged) {
   if (!fs::exists(root_ / "whole/final")) {
     ASSERT_EQ(ferry(lora_run("whole")).code(), 0) << text_of(root_ / "err");
