@@ -178,7 +178,7 @@ class BlockAdapter {
     entries_.push_back(std::move(entry));
   }
 
-  /** What A reads: dropout comes before it alone. */
+  /** The input of A: dropout comes before A alone. */
   ValueId dropped(ValueId x, const std::string& name, std::vector<Op>& ops) {
     if (lora_.dropout == 0) return x;
     const int site = kAdapterSite + n_dropouts_++;

@@ -27,7 +27,7 @@ bool is_pattern(const std::string& item) {
   return item.find_first_of("*?[") != item.npos;
 }
 
-/** As PEFT matches a module, or as a pattern over its whole name. */
+/** PEFT's match of a module by the end of its name, or a pattern over the whole name. */
 bool names_module(const std::string& item, const std::string& module) {
   if (is_pattern(item)) return fnmatch(item.c_str(), module.c_str(), FNM_NOESCAPE) == 0;
   return module == item || module.ends_with("." + item);

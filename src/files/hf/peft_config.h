@@ -39,7 +39,7 @@ struct PeftConfig {
 
   /** The base as --model takes it. */
   std::string base() const;
-  /** What A and B of a module of this rank are multiplied by. */
+  /** The factor of B A for a module of this rank. */
   double factor(const std::string& module, int64_t rank_of_module) const;
 };
 

@@ -20,8 +20,8 @@
 namespace ferry {
 namespace {
 
-/** What an adapter adds to a matrix of the file: (left)^T right, or of a matrix that the file has
- * the other way round its transpose. */
+/** An adapter's summand of a matrix of the file, (left)^T right. Where the file has the matrix the
+ * other way round, left and right have changed places. */
 struct Delta {
   int64_t rank = 0, rows = 0, columns = 0;  ///< of the file's matrix
   std::vector<float> left, right;           ///< (rank, rows), times s, and (rank, columns)
