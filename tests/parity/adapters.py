@@ -19,7 +19,7 @@ except ImportError:
     peft = None
 
 import compare_steps, families, small
-from compare_steps import BAR, DECAY, MAX_NORM, N_STEPS, N_WARMUP, RATE
+from compare_steps import BAR, DECAY, MAX_NORM, N_WARMUP, RATE
 
 PREFIX, RANK, ALPHA = "base_model.model.", 3, 6.0
 HEADS = ("classifier", "score", "qa_outputs", "pooler", "pre_classifier")
@@ -109,19 +109,9 @@ def run_case(program, class_name, config_name, keys):
     problems = [f"names: {sorted(set(ours) ^ set(trained))[:6]}"] if set(ours) != set(trained) else []
 
     groups = [dict(params=[p], lr=RATE, weight_decay=DECAY if p.dim() > 1 else 0.0) for p in trained.values()]
-    optimizer = torch.optim.AdamW(groups, lr=RATE)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
-    worst_loss = worst_norm = worst = 0.0
-    for step, ours_step in zip(steps, losses, strict=True):
-        optimizer.zero_grad()
-        value = compare_steps.step_loss(adapted, step, loss)
-        norm = torch.nn.utils.clip_grad_norm_(trained.values(), MAX_NORM).item()
-        optimizer.step()
-        schedule.step()
-        worst_loss = max(worst_loss, abs(ours_step["loss"] - value) / abs(value))
-        worst_norm = max(worst_norm, abs(ours_step["grad_norm"] - norm) / norm)
-    if not worst_loss <= BAR or not worst_norm <= 10 * BAR:
-        problems.append("loss or norm")
+    _, _, worst_loss, worst_norm, more = compare_steps.ten_steps(adapted, groups, steps, loss, losses)
+    problems += more
+    worst = 0.0
     median = float(numpy.median([p.detach().norm().item() for p in trained.values()]))
     for name in sorted(set(ours) & set(trained)):
         theirs = trained[name].detach()

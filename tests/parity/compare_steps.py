@@ -138,6 +138,32 @@ def parameter_groups(model, options):
     return groups
 
 
+def ten_steps(model, groups, steps, loss, ours):
+    """torch's steps beside ours: the rates, how many were clipped, the worst loss and norm, and what is wrong."""
+    optimizer = torch.optim.AdamW(groups, lr=RATE)
+    trained = [p for group in groups for p in group["params"]]
+    schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
+    base = transformers.get_linear_schedule_with_warmup(torch.optim.SGD([torch.zeros(1)], lr=RATE), N_WARMUP, N_STEPS)
+    rates, n_clipped, worst_loss, worst_norm, problems = [], 0, 0.0, 0.0, []
+    for step, ours_step in zip(steps, ours, strict=True):
+        optimizer.zero_grad()
+        value = step_loss(model, step, loss)
+        norm = torch.nn.utils.clip_grad_norm_(trained, MAX_NORM).item()
+        rates.append(base.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+        base.optimizer.step()
+        base.step()
+        n_clipped += norm > MAX_NORM
+        worst_loss = max(worst_loss, abs(ours_step["loss"] - value) / abs(value))
+        worst_norm = max(worst_norm, abs(ours_step["grad_norm"] - norm) / norm)
+        if not math.isclose(ours_step["rate"], rates[-1], rel_tol=1e-12, abs_tol=1e-18):
+            problems.append(f"rate {ours_step['rate']} and {rates[-1]}")
+    if not worst_loss <= BAR or not worst_norm <= 10 * BAR:
+        problems.append("loss or norm")
+    return rates, n_clipped, worst_loss, worst_norm, problems
+
+
 def run_case(program, name, model, loss, n_labels, max_length, options={}, least_id=1, zeros={}, keys={}):
     """`zeros`: by name the elements whose gradient is exactly zero, so that rounding alone decides how Adam moves them.
     `keys`: more of steps.json."""
@@ -157,26 +183,8 @@ def run_case(program, name, model, loss, n_labels, max_length, options={}, least
     problems += evaluation_problems(model, steps[0][0], loss, losses["evaluation"])
 
     named = parameters(model)
-    optimizer = torch.optim.AdamW(parameter_groups(model, options), lr=RATE)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
-    base = transformers.get_linear_schedule_with_warmup(torch.optim.SGD([torch.zeros(1)], lr=RATE), N_WARMUP, N_STEPS)
-    rates, n_clipped, worst_loss, worst_norm = [], 0, 0.0, 0.0
-    for step, ours_step in zip(steps, losses["steps"], strict=True):
-        optimizer.zero_grad()
-        value = step_loss(model, step, loss)
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item()
-        rates.append(base.get_last_lr()[0])
-        optimizer.step()
-        schedule.step()
-        base.optimizer.step()
-        base.step()
-        n_clipped += norm > MAX_NORM
-        worst_loss = max(worst_loss, abs(ours_step["loss"] - value) / abs(value))
-        worst_norm = max(worst_norm, abs(ours_step["grad_norm"] - norm) / norm)
-        if not math.isclose(ours_step["rate"], rates[-1], rel_tol=1e-12, abs_tol=1e-18):
-            problems.append(f"rate {ours_step['rate']} and {rates[-1]}")
-    if not worst_loss <= BAR or not worst_norm <= 10 * BAR:
-        problems.append("loss or norm")
+    rates, n_clipped, worst_loss, worst_norm, more = ten_steps(model, parameter_groups(model, options), steps, loss, losses["steps"])
+    problems += more
     theirs = {n: p.detach() for n, p in named.items()}
     if set(theirs) - set(ours):
         problems.append(f"missing: {sorted(set(theirs) - set(ours))}")
