@@ -283,12 +283,7 @@ void copy_master(const ModelTable& model,
   writer.finish();
   const CheckpointReader copy = CheckpointReader::open(to);
   for_values([&](std::span<const std::byte> bytes, size_t first_byte) {
-    const StoredTensor& written = copy.get(name);
-    const auto beside = written.bytes.subspan(first_byte, bytes.size());
-    if (std::memcmp(beside.data(), bytes.data(), bytes.size()) != 0)
-      throw Error(Fault::machine, "export.check",
-                  fmt::format("tensor '{}' reads back differently", name), "check the disk");
-    CheckpointReader::release_pages(written, beside);
+    CheckpointReader::check_written(copy.get(name), first_byte, bytes);
   });
 }
 

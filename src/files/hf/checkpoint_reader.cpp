@@ -311,6 +311,20 @@ void CheckpointReader::release_pages(const StoredTensor& tensor, std::span<const
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void CheckpointReader::check_written(const StoredTensor& written,
+                                     size_t first_byte,
+                                     std::span<const std::byte> bytes) {
+  const auto beside = written.bytes.subspan(first_byte, bytes.size());
+  if (std::memcmp(beside.data(), bytes.data(), bytes.size()) != 0)
+    throw reads_back_differently(written.name);
+  release_pages(written, beside);
+}
+
+Error CheckpointReader::reads_back_differently(const std::string& tensor) {
+  return Error(Fault::machine, "export.check",
+               fmt::format("tensor '{}' reads back differently", tensor), "check the disk");
+}
+
 int64_t CheckpointReader::total_bytes() const {
   int64_t total = 0;
   for (const StoredTensor* tensor : tensors_)

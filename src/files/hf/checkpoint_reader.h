@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/files/pickle/torch_file.h"
 #include "src/files/safetensors/safetensors.h"
 
@@ -85,6 +86,13 @@ class CheckpointReader {
    * back when read again. read() does so itself. */
   static void release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes);
   static void release_pages(const StoredTensor& tensor, int64_t first_element, int64_t n_elements);
+
+  /** Throws Error(machine) where a tensor that was written has other bytes from first_byte on.
+   * Their pages leave the process. */
+  static void check_written(const StoredTensor& written,
+                            size_t first_byte,
+                            std::span<const std::byte> bytes);
+  static Error reads_back_differently(const std::string& tensor);
 
   /** All tensors together. */
   int64_t total_bytes() const;

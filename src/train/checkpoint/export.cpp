@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "models/family.h"
@@ -82,18 +81,12 @@ void check_copy(const CheckpointReader& from,
                 const CheckpointReader& copy) {
   for (const StoredTensor* tensor : tensors) {
     const StoredTensor* written = copy.find(tensor->name);
-    bool is_same =
-        written && written->type == type_in_copy(*tensor, dtype) && written->shape == tensor->shape;
+    if (!written || written->type != type_in_copy(*tensor, dtype) ||
+        written->shape != tensor->shape)
+      throw CheckpointReader::reads_back_differently(tensor->name);
     read_for_copy(from, *tensor, dtype, [&](std::span<const std::byte> bytes, size_t first_byte) {
-      if (!is_same) return;
-      const auto beside = written->bytes.subspan(first_byte, bytes.size());
-      is_same = std::memcmp(beside.data(), bytes.data(), bytes.size()) == 0;
-      CheckpointReader::release_pages(*written, beside);
+      CheckpointReader::check_written(*written, first_byte, bytes);
     });
-    if (!is_same)
-      throw Error(Fault::machine, "export.check",
-                  fmt::format("tensor '{}' reads back differently", tensor->name),
-                  "check the disk");
   }
 }
 
@@ -136,9 +129,7 @@ std::optional<DType> dtype_of_run(const fs::path& from) {
 DType dtype_of_weights(const CheckpointReader& weights) {
   const auto largest = std::ranges::max_element(
       weights.tensors(), {}, [](const auto* tensor) { return tensor->n_elements(); });
-  for (const DType dtype : {DType::bf16, DType::f16})
-    if ((*largest)->type == stored_type_of(dtype)) return dtype;
-  return DType::f32;
+  return is_number((*largest)->type) ? dtype_of((*largest)->type).value_or(DType::f32) : DType::f32;
 }
 
 void write_copy(const HfDirectory& model,
