@@ -63,6 +63,13 @@ int64_t BlockTable::n_params() const {
   return n;
 }
 
+std::vector<std::string> names_of(const HfEntry& entry) {
+  std::vector<std::string> names = {entry.hf_name};
+  names.insert(names.end(), entry.also_named.begin(), entry.also_named.end());
+  names.insert(names.end(), entry.tied_names.begin(), entry.tied_names.end());
+  return names;
+}
+
 int64_t ModelTable::n_params() const {
   int64_t n = 0;
   for (const BlockTable& b : blocks)

@@ -329,6 +329,9 @@ struct HfEntry {
   int64_t file_rows() const { return transposed ? hf_shape.back() : hf_shape.front(); }
 };
 
+/** The names of an entry in files, in order of preference. */
+std::vector<std::string> names_of(const HfEntry& entry);
+
 /** The kind of a model's head, which decides the shapes of labels and logits (models/core/block.h).
  */
 enum class HeadKind : uint8_t {
@@ -388,7 +391,8 @@ struct ModelTable {
   }
 };
 
-/** True of a tensor that a run's own files have: with adapters those of the adapter alone. */
+/** True of a tensor that a run writes into its files. A run with adapters writes the adapters'
+ * tensors alone. */
 inline bool is_saved(const ModelTable& model, const HfEntry& entry) {
   return !model.has_deltas || entry.is_delta;
 }

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "models/family.h"
 #include "src/base/error.h"
@@ -145,13 +146,10 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   SessionOptions options = test::options_of(steps, loss, on_gpu);
   options.optimizer.loss_scaling = compute == DType::f16;
   Session session(model, shape, layout, largest, options);
-  CheckpointReader weights = CheckpointReader::open(directory / "model");
-  if (model.has_deltas)
-    load_weights(model, std::move(weights),
-                 CheckpointReader::open(directory / "adapter", kAdapterStem), 1,
-                 session.segments());
-  else
-    load_weights(model, std::move(weights), 1, session.segments());
+  std::optional<CheckpointReader> adapter;
+  if (model.has_deltas) adapter = CheckpointReader::open(directory / "adapter", kAdapterStem);
+  load_weights(model, CheckpointReader::open(directory / "model"), 1, session.segments(),
+               adapter ? &*adapter : nullptr);
   const Rows first = rows_of(steps["steps"][0][0], largest.max_length, loss, kTail);
   std::vector<float> logits;
   json losses = json::array();

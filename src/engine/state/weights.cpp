@@ -27,17 +27,27 @@
 namespace ferry {
 namespace {
 
+/** 53 random bits of two words. */
+double random_bits(const simd::PhiloxWords& words, int first) {
+  const uint64_t draw = uint64_t{words.word[first]} << 32 | words.word[first + 1];
+  return static_cast<double>(draw >> 11);
+}
+
 /** Two normal deviates by Box and Muller's transform. `pair` counts in the parameter whose key it
  * is: neither pieces nor threads decide a value. */
 std::pair<double, double> normal_deviates(uint64_t pair, uint64_t key) {
   const simd::PhiloxWords words = simd::philox(pair, key);
-  const auto uniform = [&](int first) {
-    const uint64_t draw = uint64_t{words.word[first]} << 32 | words.word[first + 1];
-    return (static_cast<double>(draw >> 11) + 0.5) * 0x1p-53;
-  };
+  const auto uniform = [&](int first) { return (random_bits(words, first) + 0.5) * 0x1p-53; };
   const double radius = std::sqrt(-2.0 * std::log(uniform(0)));
   const double angle = 2.0 * std::numbers::pi * uniform(2);
   return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+/** Two values between -1 and 1, with the same count. */
+std::pair<double, double> uniform_deviates(uint64_t pair, uint64_t key) {
+  const simd::PhiloxWords words = simd::philox(pair, key);
+  const auto uniform = [&](int first) { return random_bits(words, first) * 0x1p-52 - 1; };
+  return {uniform(0), uniform(2)};
 }
 
 /** The key of a tensor's draws. */
@@ -46,16 +56,6 @@ uint64_t key_of(uint64_t seed, const std::string& hf_name) {
   for (char c : hf_name)
     key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
   return key;
-}
-
-/** Two values between -1 and 1, with the same count. */
-std::pair<double, double> uniform_deviates(uint64_t pair, uint64_t key) {
-  const simd::PhiloxWords words = simd::philox(pair, key);
-  const auto uniform = [&](int first) {
-    const uint64_t draw = uint64_t{words.word[first]} << 32 | words.word[first + 1];
-    return static_cast<double>(draw >> 11) * 0x1p-52 - 1;
-  };
-  return {uniform(0), uniform(2)};
 }
 
 /** Fills values that begin at an even element with `scale` times deviates. */
@@ -130,14 +130,6 @@ bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const Model
   return entry.optional && wanted[0] == model.n_labels && stored.shape.size() == wanted.size() &&
          stored.shape[0] != wanted[0] &&
          std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
-}
-
-/** The names of an entry in files, in order of preference. */
-std::vector<std::string> names_of(const HfEntry& entry) {
-  std::vector<std::string> names = {entry.hf_name};
-  names.insert(names.end(), entry.also_named.begin(), entry.also_named.end());
-  names.insert(names.end(), entry.tied_names.begin(), entry.tied_names.end());
-  return names;
 }
 
 /** The names under which the checkpoint has this entry: several where it has copies. */
@@ -283,13 +275,11 @@ std::string_view weights_stem(const ModelTable& model) {
   return model.has_deltas ? kAdapterStem : "model";
 }
 
-namespace {
-
-LoadReport load(const ModelTable& model,
-                CheckpointReader checkpoint_file,
-                const CheckpointReader* adapter,
-                uint64_t seed,
-                Segments& segments) {
+LoadReport load_weights(const ModelTable& model,
+                        CheckpointReader checkpoint_file,
+                        uint64_t seed,
+                        Segments& segments,
+                        const CheckpointReader* adapter) {
   LoadReport report;
   FrozenWeights frozen(std::move(checkpoint_file));
   const CheckpointReader& model_file = frozen.file();
@@ -321,39 +311,23 @@ LoadReport load(const ModelTable& model,
                                            format_shape(entry.hf_shape)));
       continue;
     }
-    const bool lacks_master = segments.lacks_master(model.param_of(entry));
+    const bool is_read_again =
+        is_saved(model, entry) && segments.lacks_master(model.param_of(entry));
     if (entry.is_first_part()) checksum = 0;
     read_entry(
         model, entry, checkpoint, checkpoint.get(name, entry.hf_shape),
         [&](std::span<const float> values, int64_t first_element) {
           check_values(values, first_element, model.compute, name, checkpoint);
-          if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
+          if (is_read_again) checksum = crc32c(std::as_bytes(values), checksum);
         },
         segments);
     if (!entry.is_last_part()) continue;
-    if (lacks_master && is_saved(model, entry)) frozen.add(entry.hf_name, *stored, checksum);
+    if (is_read_again) frozen.add(entry.hf_name, *stored, checksum);
     for (const std::string& copy : std::span(names).subspan(1))
       check_copy(checkpoint, *stored, checkpoint.get(copy, entry.hf_shape));
   }
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));
   return report;
-}
-
-}  // namespace
-
-LoadReport load_weights(const ModelTable& model,
-                        CheckpointReader checkpoint,
-                        uint64_t seed,
-                        Segments& segments) {
-  return load(model, std::move(checkpoint), nullptr, seed, segments);
-}
-
-LoadReport load_weights(const ModelTable& model,
-                        CheckpointReader checkpoint,
-                        const CheckpointReader& adapter,
-                        uint64_t seed,
-                        Segments& segments) {
-  return load(model, std::move(checkpoint), &adapter, seed, segments);
 }
 
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {

@@ -28,19 +28,14 @@ std::string_view weights_stem(const ModelTable& model);
 /** Segments keep the checkpoint open where frozen weights have no master copy. Throws Error(data)
  * that names tensor and both shapes where they differ, a missing tensor that is
  * not optional, or a tensor with a value that is NaN, infinite or beyond the type of compute. A
- * head for another number of labels is drawn anew and reported. */
+ * head for another number of labels is drawn anew and reported. `adapter`: the files of the model's
+ * adapter; null: it begins, or the model has none. Error(data) where a tensor of an adapter has no
+ * place in the model. */
 LoadReport load_weights(const ModelTable& model,
                         CheckpointReader checkpoint,
                         uint64_t seed,
-                        Segments& segments);
-/** The same of a model with an adapter, which has files of its own. Throws Error(data) where it has
- * a tensor that has no place in the model. */
-LoadReport load_weights(const ModelTable& model,
-                        CheckpointReader checkpoint,
-                        const CheckpointReader& adapter,
-                        uint64_t seed,
-                        Segments& segments);
-
+                        Segments& segments,
+                        const CheckpointReader* adapter = nullptr);
 /** Every parameter from its Init and the seed; the same values whatever the placement. */
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments);
 

@@ -403,11 +403,10 @@ std::unique_ptr<Session> open_session(const Job& job, RunStore& store, LoadRepor
     return session;
   }
   const HfDirectory& directory = job.model.directory;
-  LoadReport loaded =
-      directory.adapter()
-          ? load_weights(table, directory.weights(), directory.adapter_weights(), options.seed,
-                         session->segments())
-          : load_weights(table, directory.weights(), options.seed, session->segments());
+  std::optional<CheckpointReader> adapter;
+  if (directory.adapter()) adapter = directory.adapter_weights();
+  LoadReport loaded = load_weights(table, directory.weights(), options.seed, session->segments(),
+                                   adapter ? &*adapter : nullptr);
   if (!job.plan.shape.trains) check_trained(loaded, job.model);
   if (report) *report = std::move(loaded);
   return session;
