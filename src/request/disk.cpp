@@ -26,10 +26,6 @@ int64_t add_product(int64_t a, int64_t b, int64_t c) {
   return product && *product <= INT64_MAX - a ? a + *product : INT64_MAX;
 }
 
-}  // namespace
-
-namespace {
-
 int64_t n_saved_params(const ModelTable& model) {
   return model.has_deltas ? model.n_trainable_params() : model.n_params();
 }

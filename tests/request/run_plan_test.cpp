@@ -182,7 +182,7 @@ TEST(PlanRequest, LeavesSharesToBeMeasured) {
     expect_usage_error([&] { sharing_of(config, ranks_of(config)); }, "gpu_shares");
   }
 
-  // What was measured is kept, and measured anew with other GPUs.
+  // Measured shares are kept, and measured anew with other GPUs.
   config::Config config = config_of({{"gpus", "2"}, {"gpu_shares", "auto"}});
   keep_shares(config, ranks_of(config), {3, 1});
   EXPECT_EQ(ranks_of(config).shares, (std::vector{3, 1}));

@@ -39,7 +39,7 @@ struct LinearGrads {
   static constexpr std::array<std::string_view, 3> kNames = {"dy", "dx", "sum"};
 };
 
-/** Part::params: the gradients of weight and bias, or without x of the bias alone. */
+/** Part::params: the gradients of weight and bias. Without x the bias alone gets its gradient. */
 template <class T>
 struct LinearWeightGrads {
   T dy, x;

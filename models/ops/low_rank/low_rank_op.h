@@ -13,7 +13,7 @@ struct LowRankPart {
   int64_t n = 0;      ///< rows of w
 };
 
-/** Part i reads the columns of h behind those of the parts before it, as many as w has. */
+/** Each part reads as many columns of h as w has, behind the columns of the part before. */
 struct LowRankAttributes {
   float factor = 1;
   std::vector<LowRankPart> parts;
