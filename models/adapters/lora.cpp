@@ -17,14 +17,6 @@
 namespace ferry {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
-
-std::string module_of(const HfEntry& entry) {
-  std::string name = entry.hf_name;
-  if (name.ends_with(kWeight)) name.resize(name.size() - kWeight.size());
-  return name;
-}
-
 /** The tensors of the file that are the matrix of a linear map. */
 std::vector<const HfEntry*> tensors_of(const ModelTable& model, int block, ParamId weight) {
   std::vector<const HfEntry*> tensors;
@@ -71,7 +63,7 @@ class BlockAdapter {
         else if (param >= n_own_)
           param += n_added_;  // borrowed parameters follow the block's own
     program_.ops = std::move(ops);
-    ProgramTarget target = table_.compiled->target;
+    const ProgramTarget target = table_.compiled->target;
     compile(std::move(program_), target, table_);
     std::ranges::move(entries_, std::back_inserter(model_.hf_names));
   }
@@ -136,8 +128,8 @@ class BlockAdapter {
                   b = add_param(stem + ".b", {rows, rank}, Init::zeros);
     int64_t row_of_a = 0, row_of_b = 0;
     for (const HfEntry* tensor : group.tensors) {
-      name(a, *tensor, ".lora_A", std::exchange(row_of_a, row_of_a + rank), {rank, inner}, {});
-      name(b, *tensor, ".lora_B", std::exchange(row_of_b, row_of_b + tensor->rows),
+      name(a, *tensor, kLoraA, std::exchange(row_of_a, row_of_a + rank), {rank, inner}, {});
+      name(b, *tensor, kLoraB, std::exchange(row_of_b, row_of_b + tensor->rows),
            {tensor->rows, rank}, tensor->groups);
     }
     const Value its = program_.value(values.h);
@@ -162,12 +154,12 @@ class BlockAdapter {
   /** The rows of a new parameter from `row` on are a tensor of the adapter's file. */
   void name(ParamId added,
             const HfEntry& of,
-            const char* part,
+            std::string_view part,
             int64_t row,
             std::vector<int64_t> shape,
             const HfRowGroups& groups) {
     HfEntry entry;
-    entry.hf_name = fmt::format("{}{}{}{}", kPeftPrefix, module_of(of), part, kWeight);
+    entry.hf_name = fmt::format("{}{}{}", kPeftPrefix, module_of(of), part);
     entry.block = block_;
     entry.param = n_own_ + added;
     entry.row_begin = row;
@@ -224,15 +216,22 @@ void freeze(ModelTable& model, const Lora& lora) {
 
 }  // namespace
 
-std::vector<LinearModule> linear_modules(const ModelTable& model) {
-  std::vector<LinearModule> modules;
+std::string module_of(const HfEntry& entry) {
+  constexpr std::string_view kWeight = ".weight";
+  std::string name = entry.hf_name;
+  if (name.ends_with(kWeight)) name.resize(name.size() - kWeight.size());
+  return name;
+}
+
+std::vector<std::string> linear_modules(const ModelTable& model) {
+  std::vector<std::string> modules;
   for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b) {
     const BlockTable& block = model.blocks[b];
     for (const Op& op : block.compiled->program.ops) {
       if (!is_own_linear(op, static_cast<ParamId>(block.params.size()))) continue;
       const ParamId weight = params_of<ops::LinearParams>(op).weight;
       for (const HfEntry* tensor : tensors_of(model, b, weight))
-        modules.push_back({module_of(*tensor), tensor->rows, block.params[weight].shape[1]});
+        modules.push_back(module_of(*tensor));
     }
   }
   return modules;
@@ -241,10 +240,9 @@ std::vector<LinearModule> linear_modules(const ModelTable& model) {
 void add_lora(ModelTable& model, const Lora& lora) {
   freeze(model, lora);
   model.has_deltas = true;
-  for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b) {
+  for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b)
     BlockAdapter(model, b, lora).run();
-    model.blocks[b].arrange();
-  }
+  plan_frozen(model);
 }
 
 }  // namespace ferry

@@ -4,12 +4,13 @@
 //
 // A linear map of a block's program gets two companions: a linear map by A, and a low_rank
 // operation by B. Where one matrix of a block is several tensors of the file (queries, keys and
-// values), each adapted tensor has its own A and B, and those of equal rank lie in one matrix.
+// values), each adapted tensor has an A and a B, and all A of equal rank lie in one matrix.
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/core/tensor_table.h"
@@ -33,18 +34,18 @@ struct Lora {
   std::function<bool(const HfEntry&)> is_whole;
 };
 
-/** A linear map that may have an adapter. */
-struct LinearModule {
-  std::string name;  ///< the file's tensor, without ".weight"
-  int64_t rows = 0, columns = 0;
-};
-std::vector<LinearModule> linear_modules(const ModelTable& model);
+/** The linear maps that may have an adapter, by module_of(). */
+std::vector<std::string> linear_modules(const ModelTable& model);
 
-/** Names of an adapter's tensors begin so in PEFT's files. */
+/** The module of a tensor: its name without ".weight". */
+std::string module_of(const HfEntry& entry);
+
+/** PEFT's names of an adapter's tensors: the prefix, the module and one of these ends. */
 inline constexpr const char* kPeftPrefix = "base_model.model.";
+inline constexpr std::string_view kLoraA = ".lora_A.weight", kLoraB = ".lora_B.weight";
 
 /** Freezes the model but for what Lora names whole, and gives it the adapters. Their tensors have
- * PEFT's names. Throws Error(usage) where ranks share the layers. */
+ * PEFT's names. Plans the blocks anew. Throws Error(usage) where ranks share the layers. */
 void add_lora(ModelTable& model, const Lora& lora);
 
 }  // namespace ferry

@@ -99,10 +99,10 @@ void plan_frozen(ModelTable& model) {
       frozen.push_back(!param.trainable);
     for (const BorrowedParam& of : block.borrowed)
       frozen.push_back(!model.blocks[of.block].params[of.param].trainable);
+    if (std::ranges::find(frozen, true) == frozen.end()) frozen.clear();
     ProgramTarget target = block.compiled->target;
-    const bool has_frozen = std::ranges::find(frozen, true) != frozen.end();
-    if (!has_frozen && target.frozen.empty()) continue;
-    target.frozen = has_frozen ? std::move(frozen) : std::vector<bool>();
+    if (target.frozen == frozen) continue;
+    target.frozen = std::move(frozen);
     compile(BlockProgram(block.compiled->program), target, block);
   }
 }

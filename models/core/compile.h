@@ -15,8 +15,9 @@ struct CompiledBlock {
 /** Fills in everything of the table but its parameters. */
 void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table);
 
-/** Plans each block anew whose parameters are not all trained: what the gradients of frozen
- * matrices would read is not kept. To be called once ParamSpec::trainable is settled. */
+/** Arranges the blocks, and plans each anew that has other frozen parameters than it was planned
+ * with: what the gradients of frozen matrices would read is not kept. To be called when
+ * ParamSpec::trainable has changed. */
 void plan_frozen(ModelTable& model);
 
 /** Stores a frozen matrix of a block in another way, arranges the block again and compiles it.

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "models/adapters/lora.h"
-#include "models/core/compile.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/models/models.h"
@@ -21,8 +20,6 @@
 namespace ferry {
 namespace {
 
-constexpr std::string_view kFactorA = ".lora_A.weight", kFactorB = ".lora_B.weight";
-
 bool is_pattern(const std::string& item) {
   return item.find_first_of("*?[") != item.npos;
 }
@@ -30,7 +27,7 @@ bool is_pattern(const std::string& item) {
 /** PEFT's match of a module by the end of its name, or a pattern over the whole name. */
 bool names_module(const std::string& item, const std::string& module) {
   if (is_pattern(item)) return fnmatch(item.c_str(), module.c_str(), FNM_NOESCAPE) == 0;
-  return module == item || module.ends_with("." + item);
+  return is_end_of_name(item, module);
 }
 
 /** A module of the item's name holds the tensor. */
@@ -50,24 +47,24 @@ bool is_all(const std::vector<std::string>& targets) {
 }
 
 /** The last parts of modules' names, which people choose among. */
-std::set<std::string> short_names(const std::vector<LinearModule>& modules) {
+std::set<std::string> short_names(const std::vector<std::string>& modules) {
   std::set<std::string> names;
-  for (const LinearModule& module : modules)
-    names.insert(module.name.substr(module.name.find_last_of('.') + 1));
+  for (const std::string& module : modules)
+    names.insert(module.substr(module.find_last_of('.') + 1));
   return names;
 }
 
 void check_targets(const config::Config& config,
                    const std::vector<std::string>& targets,
                    const ModelTable& model) {
-  const std::vector<LinearModule> modules = linear_modules(model);
+  const std::vector<std::string> modules = linear_modules(model);
   const std::string where = config.origin("lora_targets").where;
   if (targets.empty())
     throw Error(Fault::usage, "config.lora_targets", "no module gets an adapter",
                 "lora_targets takes names of linear maps, or all-linear");
   for (const std::string& item : targets) {
-    if (std::ranges::any_of(
-            modules, [&](const LinearModule& module) { return names_module(item, module.name); }))
+    if (std::ranges::any_of(modules,
+                            [&](const std::string& module) { return names_module(item, module); }))
       continue;
     const std::set<std::string> names = short_names(modules);
     if (std::ranges::any_of(model.hf_names,
@@ -211,14 +208,14 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
   for (const HfEntry& entry : model.hf_names) {
     if (!entry.is_delta) continue;
     const std::string name = name_in_model(entry.hf_name);
-    if (name.ends_with(kFactorA))
-      targets.insert(name.substr(0, name.size() - kFactorA.size()));
-    else if (!name.ends_with(kFactorB))
+    if (name.ends_with(kLoraA))
+      targets.insert(name.substr(0, name.size() - kLoraA.size()));
+    else if (!name.ends_with(kLoraB))
       whole.insert(name.substr(0, name.find_last_of('.')));
-    const std::string base = name.substr(0, name.find(".lora_")) + ".weight";
-    settings.transposes |= std::ranges::any_of(
-        model.hf_names, [&](const HfEntry& of) { return of.transposed && of.hf_name == base; });
   }
+  settings.transposes = std::ranges::any_of(model.hf_names, [&](const HfEntry& entry) {
+    return entry.transposed && targets.contains(module_of(entry));
+  });
   settings.targets.assign(targets.begin(), targets.end());
   settings.modules_to_save.assign(whole.begin(), whole.end());
   return settings;
@@ -232,14 +229,14 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
   std::set<std::string> whole;
   for (const StoredTensor* tensor : file.tensors()) {
     const std::string name = name_in_model(tensor->name);
-    if (name.ends_with(kFactorA) && tensor->shape.size() == 2)
-      ranks[name.substr(0, name.size() - kFactorA.size())] = tensor->shape[0];
-    else if (!name.empty() && !name.ends_with(kFactorB))
+    if (name.ends_with(kLoraA) && tensor->shape.size() == 2)
+      ranks[name.substr(0, name.size() - kLoraA.size())] = tensor->shape[0];
+    else if (!name.empty() && !name.ends_with(kLoraB))
       whole.insert(name);
   }
-  const std::vector<LinearModule> modules = linear_modules(model);
+  const std::vector<std::string> modules = linear_modules(model);
   for (const auto& [module, rank] : ranks)
-    if (std::ranges::find(modules, module, &LinearModule::name) == modules.end())
+    if (std::ranges::find(modules, module) == modules.end())
       throw Error(
           Fault::data, "adapter.open",
           fmt::format("the adapter '{}' is for a module '{}', which the model '{}' does not "
@@ -261,7 +258,6 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
                                   return whole.contains(name);
                                 });
                        }});
-  plan_frozen(model);
 }
 
 }  // namespace ferry

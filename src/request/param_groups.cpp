@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "models/adapters/lora.h"
 #include "models/core/compile.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
@@ -171,7 +172,7 @@ void group(const config::Config& config, ModelTable& model) {
   model.groups.clear();
   for (const auto& [at, entries] : entries_by_param(model)) {
     ParamSpec& param = param_at(model, at);
-    const bool is_second = entries.front()->hf_name.ends_with(".lora_B.weight");
+    const bool is_second = entries.front()->hf_name.ends_with(kLoraB);
     const double factor = factors[static_cast<size_t>(at.first)] * (is_second ? ratio : 1);
     const auto wanted = [&](const HfEntry& entry) {
       const int index = patterns.index_of(entry);

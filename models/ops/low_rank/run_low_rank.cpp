@@ -25,7 +25,7 @@ void run_low_rank(const OpCall& c) {
   const float factor = c.op.with<LowRankAttributes>().factor;
   if (c.part == Part::forward) {
     const auto o = c.operands<LowRankValues>();
-    if (!o.base->is_same(o.y) && o.base->data_ptr() != o.y->data_ptr()) o.y->copy_(o.base);
+    if (o.base->data_ptr() != o.y->data_ptr()) o.y->copy_(o.base);
     for_parts(c, o.y, o.h, [&](at::Tensor y, const at::Tensor& h, const auto& rows_of) {
       linear_forward_add(h, rows_of(*c.params<LowRankParams>().weight), y, y, factor);
     });

@@ -49,22 +49,22 @@ std::vector<std::string> texts_at(const JsonReader& json, std::string_view key) 
   return found->is_text() ? std::vector{found->text()} : found->texts();
 }
 
-/** PEFT takes a key for a regular expression over the end of a module's name; names of modules are
- * plain texts but for their dots. */
-bool is_end_of(const std::string& end, const std::string& module) {
+}  // namespace
+
+bool is_end_of_name(const std::string& end, const std::string& module) {
   return module == end || module.ends_with("." + end);
 }
-
-}  // namespace
 
 std::string PeftConfig::base() const {
   return revision.empty() ? base_model : fmt::format("{}@{}", base_model, revision);
 }
 
 double PeftConfig::factor(const std::string& module, int64_t rank_of_module) const {
+  // PEFT takes a key for a regular expression over the end of a module's name; names of modules are
+  // plain texts but for their dots.
   double its_alpha = alpha;
   for (const auto& [end, value] : alphas)
-    if (is_end_of(end, module)) its_alpha = value;
+    if (is_end_of_name(end, module)) its_alpha = value;
   const auto r = static_cast<double>(rank_of_module);
   return its_alpha / (rank_stabilised ? std::sqrt(r) : r);
 }

@@ -21,6 +21,9 @@ enum class PeftType : uint8_t {
   bitfit,  ///< biases alone, as modules that are trained whole; no type of PEFT
 };
 
+/** True of a module's whole name, and of its last parts. */
+bool is_end_of_name(const std::string& end, const std::string& module);
+
 struct PeftConfig {
   PeftType type = PeftType::lora;
   std::string base_model;  ///< a directory, or a name of the hub

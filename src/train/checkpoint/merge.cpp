@@ -4,7 +4,6 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <span>
 #include <string>
@@ -91,12 +90,7 @@ class Merger {
     for (const Tensor& tensor : tensors_) {
       const StoredTensor& its = copy.get(tensor.name, tensor.stored->shape);
       read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
-        const auto beside = its.bytes.subspan(first_byte, bytes.size());
-        if (std::memcmp(beside.data(), bytes.data(), bytes.size()) != 0)
-          throw Error(Fault::machine, "export.check",
-                      fmt::format("tensor '{}' reads back differently", tensor.name),
-                      "check the disk");
-        CheckpointReader::release_pages(its, beside);
+        CheckpointReader::check_written(its, first_byte, bytes);
       });
     }
   }
@@ -112,26 +106,18 @@ class Merger {
   /** The tensor under one of its names in a file. */
   static const StoredTensor* find(const CheckpointReader& file,
                                   const HfEntry& entry,
-                                  const std::string& prefix,
-                                  std::string& name) {
-    std::vector<std::string> names = {entry.hf_name};
-    names.insert(names.end(), entry.also_named.begin(), entry.also_named.end());
-    names.insert(names.end(), entry.tied_names.begin(), entry.tied_names.end());
-    for (const std::string& its : names)
-      if (const StoredTensor* found = file.find(prefix + its)) {
-        name = its;
-        return found;
-      }
+                                  const std::string& prefix) {
+    for (const std::string& name : names_of(entry))
+      if (const StoredTensor* found = file.find(prefix + name)) return found;
     return nullptr;
   }
 
   void add(const HfEntry& entry, const PeftConfig& settings) {
-    std::string name;
     Tensor tensor = {.name = entry.hf_name};
-    if (const StoredTensor* whole = find(adapter_, entry, kPeftPrefix, name)) {
+    if (const StoredTensor* whole = find(adapter_, entry, kPeftPrefix)) {
       tensor.file = &adapter_, tensor.stored = whole;
       used_.insert(whole->name);
-    } else if (const StoredTensor* found = find(base_, entry, "", name)) {
+    } else if (const StoredTensor* found = find(base_, entry, "")) {
       tensor.file = &base_, tensor.stored = found;
       tensor.delta = delta_of(entry, *found, settings);
     } else {
@@ -146,11 +132,10 @@ class Merger {
   std::optional<Delta> delta_of(const HfEntry& entry,
                                 const StoredTensor& stored,
                                 const PeftConfig& settings) {
-    constexpr std::string_view kWeight = ".weight";
-    if (!entry.hf_name.ends_with(kWeight) || stored.shape.size() != 2) return std::nullopt;
-    const std::string module = entry.hf_name.substr(0, entry.hf_name.size() - kWeight.size());
-    const std::string a = fmt::format("{}{}.lora_A.weight", kPeftPrefix, module),
-                      b = fmt::format("{}{}.lora_B.weight", kPeftPrefix, module);
+    if (stored.shape.size() != 2) return std::nullopt;
+    const std::string module = module_of(entry);
+    const std::string a = fmt::format("{}{}{}", kPeftPrefix, module, kLoraA),
+                      b = fmt::format("{}{}{}", kPeftPrefix, module, kLoraB);
     const StoredTensor* of_a = adapter_.find(a);
     if (!of_a) return std::nullopt;
     Delta delta = {.rank = of_a->shape.empty() ? 0 : of_a->shape[0],
@@ -205,12 +190,6 @@ class Merger {
       simd::convert(rounded.data(), *to, sum.data(), DType::f32, std::ssize(sum));
       take(rounded, static_cast<size_t>(first) * size_of(*to));
     });
-  }
-
-  static std::optional<DType> dtype_of(StoredType type) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
-      if (stored_type_of(dtype) == type) return dtype;
-    return std::nullopt;
   }
 
   std::optional<DType> dtype_;
