@@ -72,6 +72,19 @@ auto within(milliseconds patience, Work work) -> std::optional<decltype(work())>
   }
 }
 
+/** Returns the result of `work`, or throws what it throws. Calls `look` meanwhile; where that
+ * throws, the thread of `work` is left behind. */
+template <typename Work>
+auto looking_on(const std::function<void()>& look, Work work) -> decltype(work()) {
+  constexpr milliseconds kPause(10);
+  std::packaged_task<decltype(work())()> task(std::move(work));
+  auto result = task.get_future();
+  std::thread(std::move(task)).detach();
+  while (result.wait_for(kPause) != std::future_status::ready)
+    if (look) look();
+  return result.get();
+}
+
 std::vector<uint8_t> bytes_of(std::string_view text) {
   return {text.begin(), text.end()};
 }
@@ -92,15 +105,14 @@ struct Meeting {
   std::function<void()> while_waiting;  ///< may throw; empty: nothing is to be done
 };
 
-/** A store whose waits are cut into short ones, with a call between them: Gloo waits for the
- * addresses of all ranks, and one that dies meanwhile gives none. */
-class WatchedStore final : public c10d::Store {
+/** A store whose waits are many short questions: a wait of c10d's keeps other threads of the
+ * process from the store until it ends. */
+class PolledStore final : public c10d::Store {
  public:
-  WatchedStore(c10::intrusive_ptr<c10d::Store> inner, std::function<void()> while_waiting)
-      : inner_(std::move(inner)), while_waiting_(std::move(while_waiting)) {}
+  explicit PolledStore(c10::intrusive_ptr<c10d::Store> inner) : inner_(std::move(inner)) {}
 
   c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<WatchedStore>(inner_->clone(), while_waiting_);
+    return c10::make_intrusive<PolledStore>(inner_->clone());
   }
   void set(const std::string& key, const std::vector<uint8_t>& value) override {
     inner_->set(key, value);
@@ -123,7 +135,6 @@ class WatchedStore final : public c10d::Store {
     const auto until = Clock::now() + timeout;
     while (!inner_->check(keys)) {
       if (Clock::now() > until) return inner_->wait(keys, milliseconds(1));  // throws as it does
-      if (while_waiting_) while_waiting_();
       std::this_thread::sleep_for(milliseconds(5));
     }
   }
@@ -144,7 +155,6 @@ class WatchedStore final : public c10d::Store {
 
  private:
   c10::intrusive_ptr<c10d::Store> inner_;
-  std::function<void()> while_waiting_;
 };
 
 std::shared_ptr<gloo::transport::Device> open_device(const Network& network) {
@@ -166,9 +176,12 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> open_group(
   auto options = c10d::ProcessGroupGloo::Options::create(left_until(until));
   options->devices = {open_device(meeting.network)};
   options->threads = 1;  // for collectives, of which there are none here
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<WatchedStore>(store, meeting.while_waiting), rank, world,
-      std::move(options));
+  // Gloo waits for the addresses of all ranks, and then for each connection. A rank that dies
+  // meanwhile gives none, and Gloo would wait until the deadline.
+  return looking_on(meeting.while_waiting, [=] {
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<PolledStore>(store),
+                                                       rank, world, options);
+  });
 }
 
 /** Where a rank that fails leaves the cause. */

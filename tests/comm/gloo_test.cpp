@@ -1,8 +1,11 @@
 // Ranks that are processes.
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +19,21 @@
 #include "src/comm/rendezvous.h"
 #include "tests/comm/every_call.h"
 #include "tests/comm/rank_process.h"
+
+/** In place of the C library's, for LibTorch, too. With TEST_HOLDS_CONNECTIONS a rank never
+ * connects to another one, but to the store: it died before, and no packet says so. */
+extern "C" int connect(int socket, const sockaddr* address, socklen_t n_bytes) {
+  int type = 0;
+  socklen_t length = sizeof type;
+  ::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length);
+  const char* const port = std::getenv("MASTER_PORT");
+  if (std::getenv("TEST_HOLDS_CONNECTIONS") && port && type == SOCK_STREAM &&
+      address->sa_family == AF_INET &&
+      ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port) != std::stoi(port))
+    while (true)
+      ::pause();
+  return static_cast<int>(::syscall(SYS_connect, socket, address, n_bytes));
+}
 
 namespace ferry {
 namespace {
@@ -127,6 +145,20 @@ void mismatch() {
     else
       comm->send(bytes, 0);
   }));
+}
+
+/** As a run does where it sees that another rank is gone: it ends the meeting. */
+void connect_until_noticed() {
+  const auto noticed = Clock::now() + 1500ms;
+  ConnectOptions options;
+  options.while_waiting = [noticed] {
+    if (Clock::now() > noticed) throw Error(Fault::machine, "test.rank", "a rank is gone");
+  };
+  const RankEnvironment environment = *read_rank_environment(std::getenv);
+  if (environment.rank == 0) options.listener = UniqueFd(RankProcess::kPassedFd);
+  const auto start = Clock::now();
+  say(message_of([&] { connect(environment, std::move(options)); }));
+  EXPECT_LT(Clock::now() - start, kSoon);
 }
 
 void only_connect() {
@@ -304,6 +336,15 @@ TEST_F(Gloo, AMissingRankIsNamed) {
   first.tell();
   expect_quiet_end(first);
   EXPECT_THAT(last.line(), HasSubstr("[comm.connect] rank 0 gave up: rank 1 did not come to "));
+}
+
+/** A rank may die between its arrival and its connections to the others. */
+TEST_F(Gloo, MayBeEndedWhileRanksConnect) {
+  auto ranks = start_ranks(connect_until_noticed, 2, {{"TEST_HOLDS_CONNECTIONS", "1"}});
+  for (RankProcess& rank : ranks)
+    EXPECT_THAT(rank.line(), HasSubstr("a rank is gone"));
+  for (RankProcess& rank : ranks)
+    expect_quiet_end(rank);
 }
 
 TEST_F(Gloo, ARankThatIsTakenIsRefused) {
