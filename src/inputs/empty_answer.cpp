@@ -24,10 +24,10 @@ constexpr ChatForm kForms[] = {
 };
 
 /** The template as it stands, in the files that may have it; empty: the model is no chat model. */
-std::string template_of(const std::filesystem::path& model) {
+std::string template_of(const HfDirectory& model) {
   for (const char* name : {"chat_template.jinja", "tokenizer_config.json"}) {
     try {
-      std::string text = read_text_file(model / name);
+      std::string text = read_text_file(model.file(name));
       if (std::string_view(name).ends_with(".jinja") || text.find("chat_template") != text.npos)
         return text;
     } catch (const Error&) {  // not there
@@ -38,7 +38,7 @@ std::string template_of(const std::filesystem::path& model) {
 
 }  // namespace
 
-std::string explain_empty_answer(const std::filesystem::path& model,
+std::string explain_empty_answer(const HfDirectory& model,
                                  const Tokenizer& tokenizer,
                                  std::span<const int32_t> ids,
                                  bool has_text) {

@@ -44,6 +44,14 @@ HfConfig with_ids_of(const Tokenizer& tokenizer, const HfConfig& config) {
   return HfConfig::parse(json.dump(), config.origin());
 }
 
+Error is_no_start(const std::filesystem::path& adapter) {
+  return Error(
+      Fault::data, "config.model",
+      fmt::format("'{}' holds an adapter, and a training begins with a model", adapter.string()),
+      "go on with the run that made it (--resume), or merge it first: ferry export "
+      "--model ADAPTER --output-dir MODEL");
+}
+
 }  // namespace
 
 bool draws_weights(const config::Config& config) {
@@ -80,19 +88,18 @@ HfDirectory open_directory(const std::filesystem::path& path, bool needs_weights
   return HfDirectory::open_adapter(path, config::find_base(path), needs_weights);
 }
 
-HfDirectory open_checkpoint_directory(const std::filesystem::path& path) {
-  return config::is_adapter(path) ? open_directory(path) : HfDirectory::open_checkpoint(path);
+HfDirectory open_checkpoint_directory(const std::filesystem::path& path, const std::string& base) {
+  if (!config::is_adapter(path)) return HfDirectory::open_checkpoint(path);
+  if (base.empty()) return open_directory(path);
+  const auto model = config::find_model(base);
+  if (config::is_adapter(model)) throw is_no_start(model);
+  return HfDirectory::open_adapter(path, model);
 }
 
 HfDirectory open_model(const config::Config& config) {
   if (!draws_weights(config)) {
     const auto path = config::find_model(config.text("model_name_or_path"));
-    if (config::is_adapter(path))
-      throw Error(
-          Fault::usage, "config.model",
-          fmt::format("'{}' holds an adapter, and a training begins with a model", path.string()),
-          "go on with the run that made it (--resume), or merge it first: ferry export "
-          "--model ADAPTER --output-dir MODEL");
+    if (config::is_adapter(path)) throw is_no_start(path);
     return HfDirectory::open(path);
   }
   ScratchModel model = find_scratch_model(config);

@@ -34,8 +34,10 @@ HfDirectory open_model(const config::Config& config);
 
 /** A model's directory, or an adapter's with the model that it is for. */
 HfDirectory open_directory(const std::filesystem::path& path, bool needs_weights = true);
-/** A run's checkpoint: its weights may lie on a drive. */
-HfDirectory open_checkpoint_directory(const std::filesystem::path& path);
+/** A run's checkpoint: its weights may lie on a drive. `base`: the model of an adapter, as --model
+ * takes it; empty: the model that adapter_config.json names. */
+HfDirectory open_checkpoint_directory(const std::filesystem::path& path,
+                                      const std::string& base = "");
 
 /** Throws Error(data) where the tokenizer has more tokens than a new model has rows for, or than a
  * masked model has, which draws any of them. Another one may lack rows for tokens that no text has:

@@ -46,12 +46,11 @@ void add_ids(const JsonReader& reader, std::string_view key, std::vector<int32_t
 
 /** The tokens that end a text: as generation_config.json says, else config.json, else the
  * tokenizer. */
-std::vector<int32_t> end_ids_of(const fs::path& directory,
+std::vector<int32_t> end_ids_of(const fs::path& file,
                                 const HfConfig& model,
                                 const Tokenizer& tokenizer) {
   constexpr std::string_view kKey = "eos_token_id";
   std::vector<int32_t> ids;
-  const fs::path file = directory / "generation_config.json";
   std::error_code error;
   if (fs::exists(file, error))
     add_ids(JsonReader::parse(read_text_file(file),
@@ -106,7 +105,7 @@ int64_t context_of(int64_t max_positions, bool has_gpu) {
 }
 
 GenerationRule generation_rule(const config::Config& config,
-                               const fs::path& directory,
+                               const fs::path& generation_config,
                                const HfConfig& model,
                                const Tokenizer& tokenizer,
                                int64_t context) {
@@ -114,7 +113,7 @@ GenerationRule generation_rule(const config::Config& config,
                          .context = context,
                          .seed = static_cast<uint64_t>(config.integer("seed")),
                          .sampling = sampling_of(config),
-                         .end_ids = end_ids_of(directory, model, tokenizer)};
+                         .end_ids = end_ids_of(generation_config, model, tokenizer)};
   for (const std::string& stop : config.list("stop"))
     rule.stops.push_back(unescaped(stop));
   return rule;
@@ -196,13 +195,14 @@ std::vector<std::string> sample_texts(const config::Config& config) {
 }
 
 TextGeneration samples_of(const config::Config& config,
-                          const fs::path& directory,
+                          const fs::path& generation_config,
                           const HfConfig& model,
                           const Tokenizer& tokenizer,
                           int64_t context) {
   std::vector<std::string> texts = sample_texts(config);
   if (texts.empty()) return {};
-  TextGeneration samples = {.rule = generation_rule(config, directory, model, tokenizer, context)};
+  TextGeneration samples = {
+      .rule = generation_rule(config, generation_config, model, tokenizer, context)};
   samples.rule.n_sequences_max = kSamplesAtOnce;
   for (std::string& text : texts)
     samples.prompts.push_back(make_prompt(std::move(text), tokenizer, context));

@@ -40,10 +40,10 @@ struct TextGeneration {
   int64_t longest_prompt() const;
 };
 
-/** The settings' rule of a model in `directory`, which may be the name of one that is not here.
- * Throws Error(usage) where settings contradict each other. */
+/** The settings' rule of a model, whose generation_config.json need not be there. Throws
+ * Error(usage) where settings contradict each other. */
 GenerationRule generation_rule(const config::Config& config,
-                               const std::filesystem::path& directory,
+                               const std::filesystem::path& generation_config,
                                const HfConfig& model,
                                const Tokenizer& tokenizer,
                                int64_t context);
@@ -74,7 +74,7 @@ std::vector<std::string> sample_texts(const config::Config& config);
 inline constexpr int64_t kSamplesAtOnce = 8;
 /** The samples of a training. */
 TextGeneration samples_of(const config::Config& config,
-                          const std::filesystem::path& directory,
+                          const std::filesystem::path& generation_config,
                           const HfConfig& model,
                           const Tokenizer& tokenizer,
                           int64_t context);

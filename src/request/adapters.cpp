@@ -141,6 +141,8 @@ void check_used(const config::Config& config) {
                             (option.key == "modules_to_save" && tuning == "full");
     if (tuning == "lora" || !is_of_lora) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
+    // A word of the command line takes back the adapters of a file or a preset.
+    if (config.origin(option.key).source < config.origin("tuning").source) continue;
     throw Error(Fault::usage, "config.tuning",
                 fmt::format("{} ({}) is for tuning = lora, and tuning is {}", option.key,
                             config.origin(option.key).where, tuning),
@@ -164,6 +166,19 @@ std::string task_type_of(HeadKind head) {
   return {};
 }
 
+/** The largest module around a tensor all of whose tensors are trained whole. PEFT finds
+ * "classifier" by itself, and would find the modules in it twice. */
+std::string whole_module_of(const ModelTable& model, const std::string& tensor) {
+  const auto is_whole = [&](const std::string& module) {
+    return std::ranges::none_of(model.hf_names, [&](const HfEntry& entry) {
+      return !entry.is_delta && entry.hf_name.starts_with(module + ".");
+    });
+  };
+  for (size_t dot = tensor.find('.'); dot != tensor.npos; dot = tensor.find('.', dot + 1))
+    if (is_whole(tensor.substr(0, dot))) return tensor.substr(0, dot);
+  return tensor.substr(0, tensor.find_last_of('.'));
+}
+
 /** The name of a tensor of an adapter in its model; empty: it is none. */
 std::string name_in_model(const std::string& tensor) {
   const std::string_view prefix = kPeftPrefix;
@@ -175,6 +190,12 @@ std::string name_in_model(const std::string& tensor) {
 void add_adapters(const config::Config& config, ModelTable& model) {
   check_used(config);
   if (config.text("tuning") == "full") return;
+  if (!config.text("config_name").empty())
+    throw Error(Fault::usage, "config.tuning",
+                fmt::format("tuning = {} trains a few parameters beside those of a model, and one "
+                            "from scratch ({}) has none that are worth keeping",
+                            config.text("tuning"), config.origin("config_name").where),
+                "leave out --tuning, or name a model: --model");
   const PeftConfig settings = settings_of(config);
   std::vector<std::string> targets = config.list("lora_targets");
   const bool has_lora = settings.type == PeftType::lora;
@@ -182,6 +203,11 @@ void add_adapters(const config::Config& config, ModelTable& model) {
   if (has_lora && !takes_all) check_targets(config, targets, model);
   const auto is_whole = whole_by(config, model);
   check_whole(model, is_whole);
+  if (!has_lora && std::ranges::none_of(model.hf_names, is_whole))
+    throw Error(Fault::usage, "config.tuning",
+                fmt::format("tuning = bitfit trains the biases alone, and this {} model has none",
+                            model.family),
+                "--tuning lora adds matrices of its own");
   add_lora(model, {.of = [&](const std::string& module) -> std::optional<LoraOfModule> {
                      const bool is_target =
                          takes_all || std::ranges::any_of(targets, [&](const auto& item) {
@@ -208,10 +234,12 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
   for (const HfEntry& entry : model.hf_names) {
     if (!entry.is_delta) continue;
     const std::string name = name_in_model(entry.hf_name);
-    if (name.ends_with(kLoraA))
+    if (name.ends_with(kLoraA)) {
       targets.insert(name.substr(0, name.size() - kLoraA.size()));
-    else if (!name.ends_with(kLoraB))
-      whole.insert(name.substr(0, name.find_last_of('.')));
+    } else if (!name.ends_with(kLoraB)) {
+      whole.insert(whole_module_of(model, name));
+      settings.keeps_ties |= !entry.tied_names.empty();
+    }
   }
   settings.transposes = std::ranges::any_of(model.hf_names, [&](const HfEntry& entry) {
     return entry.transposed && targets.contains(module_of(entry));

@@ -35,7 +35,9 @@ Directories nvme_directories_of_environment() {
 }
 
 int checkpoints_kept(const config::Config& config) {
-  const int64_t n = config.flag("save_weights") ? 0 : checkpoints_at_once(config);
+  // Checkpoints of adapters hold their few states.
+  const bool has_states = config.flag("save_weights") || config.text("tuning") != "full";
+  const int64_t n = has_states ? 0 : checkpoints_at_once(config);
   if (n > kKept_max)
     throw Error(
         Fault::usage, "nvme.checkpoints",

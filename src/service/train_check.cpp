@@ -45,7 +45,9 @@ HfDirectory open_run_model(const config::Config& config) {
     if (config::commit_of_snapshot(here) && !hub::is_whole_model(here))
       return HfDirectory::open(here, /*needs_weights=*/false);
   }
-  return checkpoint.empty() ? open_model(config) : open_checkpoint_directory(checkpoint);
+  return checkpoint.empty()
+             ? open_model(config)
+             : open_checkpoint_directory(checkpoint, config.text("model_name_or_path"));
 }
 
 /** Reads all of it, and says what was taken for what. */

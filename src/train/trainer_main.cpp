@@ -426,13 +426,14 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   const auto checkpoint = resumed ? resumed->checkpoint : std::nullopt;
   for (const char* key : {"model_name_or_path", "config_name", "tokenizer_name"})
     if (const config::Origin& model = command.config.origin(key);
-        checkpoint && model.source == config::Source::command_line && !restart_of_this_process())
+        checkpoint && !config::is_adapter(checkpoint->path) &&
+        model.source == config::Source::command_line && !restart_of_this_process())
       log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
                            checkpoint->path.filename().string()));
   if (checkpoint)
     read_from(*checkpoint, run, [&] {
       runs::read_checksums(checkpoint->path);
-      open_checkpoint_directory(checkpoint->path);
+      open_checkpoint_directory(checkpoint->path, command.config.text("model_name_or_path"));
     });
   ResumedFrom states;
   if (resumed) states = find_states(*resumed, from, command.config);
@@ -487,7 +488,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
       {"identity", *job.identity.bits},
       {"plan", plan_json(job)},
       {"host_budget_bytes", host_budget_of(job.config, job.machine.plan)}};
-  if (const auto commit = config::commit_of_snapshot(job.model.directory.path()))
+  if (const auto commit = config::commit_of_snapshot(job.model.directory.base()))
     about["model_commit"] = *commit;
   if (!resumed)
     about["parent"] = job.model.directory.has_weights()
@@ -633,11 +634,10 @@ int run_generate(config::CommandLine command) {
           print(to_json(prompt, generated).line());
         else
           print(streams ? "\n" : fmt::format("{}{}\n\n", prompt.text, generated.text));
-        const std::string why =
-            generated.ending == Ending::end_of_text
-                ? explain_empty_answer(job.model.directory.path(), job.model.tokenizer,
-                                       generated.ids, !generated.text.empty())
-                : std::string();
+        const std::string why = generated.ending == Ending::end_of_text
+                                    ? explain_empty_answer(job.model.directory, job.model.tokenizer,
+                                                           generated.ids, !generated.text.empty())
+                                    : std::string();
         if (!why.empty()) log_line(why);
       });
   return 0;

@@ -5,6 +5,7 @@
 
 #include "src/files/hf/checkpoint_reader.h"
 #include "tests/train/run_test.h"
+#include "tests/train/tensor_files.h"
 
 namespace ferry::test {
 namespace {
@@ -67,6 +68,7 @@ TEST_F(Adapters, AreAllThatARunSaves) {
   EXPECT_EQ(config["r"], 4);
   EXPECT_EQ(config["lora_alpha"], 8);
   EXPECT_EQ(config["base_model_name_or_path"], (root_ / "model").string());
+  EXPECT_EQ(config["modules_to_save"], json({"bert.pooler", "classifier"}));
   for (const char* place : {"final", "checkpoint-75"}) {
     EXPECT_FALSE(fs::exists(root_ / "lora" / place / "model.safetensors")) << place;
     int n_whole = 0;
@@ -160,7 +162,7 @@ TEST_F(Adapters, AreUsedBesideTheirModelAndMerged) {
   std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
   EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
   EXPECT_NE(text_of(root_ / "err").find("DoRA"), std::string::npos) << text_of(root_ / "err");
-  EXPECT_EQ(ferry(new_run("from_adapter", {"--model=whole/final"})).code(), 2);
+  EXPECT_EQ(ferry(new_run("from_adapter", {"--model=whole/final"})).code(), 4);
 }
 
 TEST_F(Adapters, OfALanguageModelGoOnWithTexts) {
@@ -194,6 +196,143 @@ TEST_F(Adapters, AreRefusedWhereTheyHaveNoPlace) {
   EXPECT_NE(refusal({"--modules-to-save=nothing"}).find("names no module"), std::string::npos);
   EXPECT_NE(refusal({"--modules-to-save=k_proj"}).find("as one"), std::string::npos);
   EXPECT_NE(refusal({"--tuning=full"}).find("add --tuning lora"), std::string::npos);
+  auto scratch = of_texts("refused", {"--from-config=llama"});
+  std::erase(scratch, "--model=llama");
+  EXPECT_EQ(ferry(scratch).code(), 2);
+  EXPECT_NE(text_of(root_ / "err").find("from scratch"), std::string::npos)
+      << text_of(root_ / "err");
+  auto biases = of_texts("refused", {"--tuning=bitfit"});
+  std::erase(biases, "--lora-r=2");
+  EXPECT_EQ(ferry(biases).code(), 2);
+  EXPECT_NE(text_of(root_ / "err").find("has none"), std::string::npos) << text_of(root_ / "err");
+
+  // A head of masked words that the model lacks would be drawn, and be in no file.
+  const std::vector<std::string> masked = {
+      "train",         "--model=model", "--task=mlm",    "--dataset=text.txt",
+      "--tuning=lora", "--device=cpu",  "--max-steps=1", "--output-dir=refused"};
+  EXPECT_EQ(ferry(masked).code(), 4);
+  EXPECT_NE(text_of(root_ / "err").find("--modules-to-save cls.predictions"), std::string::npos)
+      << text_of(root_ / "err");
+}
+
+/** LLaMA-Factory's files mean LoRA where they name no method. */
+TEST_F(Adapters, OfAFileAreTakenBackByAWord) {
+  std::ofstream(root_ / "recipe.yaml") << "stage: sft\nlora_rank: 4\n";
+  const std::vector<std::string> words = {"train",
+                                          "--config=recipe.yaml",
+                                          "--model=llama",
+                                          "--task=causal-lm",
+                                          "--dataset=text.txt",
+                                          "--device=cpu",
+                                          "--max-steps=1",
+                                          "--max-length=32"};
+  ASSERT_EQ(ferry(with(words, {"--output-dir=by_file"})).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(adapter_config("by_file")["r"], 4);
+  ASSERT_EQ(ferry(with(words, {"--tuning=full", "--output-dir=by_word"})).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_TRUE(fs::exists(root_ / "by_word/final/model.safetensors"));
+}
+
+/** The words of input and output are one tensor of this model. */
+TEST_F(Adapters, KeepTiedTensorsOne) {
+  ASSERT_EQ(ferry(of_texts("tied", {"--modules-to-save=embed_tokens"})).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_EQ(adapter_config("tied")["ensure_weight_tying"], true);
+  EXPECT_EQ(adapter_config("tied")["modules_to_save"], json({"model.embed_tokens"}));
+  const auto eval = [&] { return ferry({"eval", "--model=tied", "--dataset=text.txt", "--json"}); };
+  const auto merge = [&] {
+    fs::remove_all(root_ / "merged_tied");
+    return ferry({"export", "--model=tied", "--output-dir=merged_tied"});
+  };
+  ASSERT_EQ(eval().code(), 0) << text_of(root_ / "err");
+  const std::string loss = text_of(root_ / "out");
+
+  // PEFT reads and writes both names of such a tensor.
+  const std::string kIn = "base_model.model.model.embed_tokens.weight",
+                    kOut = "base_model.model.lm_head.weight";
+  Tensors tensors = read_tensors(root_ / "tied/final", "adapter_model");
+  EXPECT_TRUE(tensors.at(kIn).bytes == tensors.at(kOut).bytes);
+  ASSERT_EQ(merge().code(), 0) << text_of(root_ / "err");
+  const Tensor out = tensors.extract(kOut).mapped();
+  write_tensors(root_ / "tied/final", tensors, INT64_MAX, "adapter_model");
+  ASSERT_EQ(eval().code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(text_of(root_ / "out"), loss);
+  ASSERT_EQ(merge().code(), 0) << text_of(root_ / "err");
+  tensors[kOut] = out;
+
+  // Two tensors, or the output's alone, are another model.
+  tensors.at(kOut).bytes[0] ^= std::byte{1};
+  write_tensors(root_ / "tied/final", tensors, INT64_MAX, "adapter_model");
+  for (const auto& outcome : {eval(), merge()}) {
+    EXPECT_EQ(outcome.code(), 4);
+    EXPECT_NE(outcome.err.find("are one in this model"), std::string::npos) << outcome.err;
+  }
+  tensors.erase(kIn);
+  write_tensors(root_ / "tied/final", tensors, INT64_MAX, "adapter_model");
+  for (const auto& outcome : {eval(), merge()}) {
+    EXPECT_EQ(outcome.code(), 4);
+    EXPECT_NE(outcome.err.find("apart from"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Adapters, GoOnBesideTheirModelAlone) {
+  fs::copy(root_ / "model", root_ / "base");
+  ASSERT_EQ(ferry(lora_run("unmoved", {"--model=base"})).code(), 0) << text_of(root_ / "err");
+  const pid_t child = start(lora_run("moved", {"--model=base"}));
+  wait_for_line("moved", 20);
+  ::kill(child, SIGKILL);
+  wait_for(child);
+  fs::rename(root_ / "base", root_ / "base_elsewhere");
+  EXPECT_EQ(ferry({"train", "--resume=moved"}).code(), 4);
+
+  // Another training of the same model lies where it was.
+  fs::copy(root_ / "base_elsewhere", root_ / "base");
+  Tensors tensors = read_tensors(root_ / "base");
+  tensors.begin()->second.bytes[0] ^= std::byte{1};
+  write_tensors(root_ / "base", tensors);
+  EXPECT_EQ(ferry({"train", "--resume=moved"}).code(), 2);
+  EXPECT_NE(text_of(root_ / "err").find("have changed"), std::string::npos)
+      << text_of(root_ / "err");
+  ASSERT_EQ(ferry({"train", "--resume=moved", "--model=base_elsewhere"}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_EQ(curve_of("unmoved"), curve_of("moved"));
+  EXPECT_TRUE(adapter_of("unmoved/final") == adapter_of("moved/final"));
+  EXPECT_EQ(adapter_config("moved")["base_model_name_or_path"],
+            (root_ / "base_elsewhere").string());
+  fs::copy(root_ / "moved/final", root_ / "of_adapter");
+  json config = adapter_config("moved");
+  config["base_model_name_or_path"] = (root_ / "moved/final").string();
+  std::ofstream(root_ / "of_adapter/adapter_config.json") << config.dump();
+  EXPECT_EQ(ferry({"eval", "--model=of_adapter", "--dataset=dev.tsv"}).code(), 4);
+  EXPECT_NE(text_of(root_ / "err").find("which is an adapter itself"), std::string::npos)
+      << text_of(root_ / "err");
+}
+
+/** A merged model has the types of the model that it was. */
+TEST_F(Adapters, AreMergedInTheTypesOfTheirModel) {
+  fs::copy(root_ / "llama", root_ / "llama_bf16");
+  ASSERT_EQ(ferry({"export", "--model=llama", "--dtype=bf16", "--output-dir=llama_half"}).code(), 0)
+      << text_of(root_ / "err");
+  ASSERT_EQ(
+      ferry(of_texts("half", {"--model=llama_half", "--modules-to-save=embed_tokens"})).code(), 0)
+      << text_of(root_ / "err");
+  ASSERT_EQ(ferry({"export", "--model=half", "--output-dir=merged_half"}).code(), 0)
+      << text_of(root_ / "err");
+  for (const auto& [name, tensor] : read_tensors(root_ / "merged_half"))
+    EXPECT_EQ(tensor.type, StoredType::bf16) << name;
+}
+
+/** A tokenizer alone beside an adapter does not hide how its model generates. */
+TEST_F(Adapters, StopWhereTheirModelStops) {
+  fs::copy(root_ / "llama", root_ / "llama_stops");
+  std::ofstream(root_ / "llama_stops/generation_config.json")
+      << R"({"eos_token_id": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]})";
+  ASSERT_EQ(ferry(of_texts("stops", {"--model=llama_stops"})).code(), 0) << text_of(root_ / "err");
+  fs::remove(root_ / "stops/final/generation_config.json");
+  ASSERT_TRUE(fs::exists(root_ / "stops/final/tokenizer.json"));
+  ASSERT_EQ(ferry({"generate", "--model=stops", "--json", "the red"}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_EQ(json::parse(text_of(root_ / "out"))["text"], "") << text_of(root_ / "out");
 }
 
 TEST_F(Adapters, MayBeBiasesAlone) {

@@ -3,43 +3,15 @@
 // passes over with one, too.
 
 #include <functional>
-#include <map>
 
-#include "src/files/hf/checkpoint_reader.h"
-#include "src/files/safetensors/safetensors_writer.h"
 #include "tests/train/run_test.h"
+#include "tests/train/tensor_files.h"
 
 namespace ferry::test {
 namespace {
 
-struct Tensor {
-  StoredType type;
-  std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
-};
-using Tensors = std::map<std::string, Tensor>;
-
 Tensor zeros(StoredType type, int64_t n) {
   return {type, {n}, std::vector<std::byte>(static_cast<size_t>(n * bits_of(type) / 8))};
-}
-
-Tensors read_tensors(const fs::path& model) {
-  Tensors tensors;
-  const CheckpointReader reader = CheckpointReader::open(model);
-  for (const StoredTensor* stored : reader.tensors())
-    tensors[stored->name] = {
-        stored->type, stored->shape, {stored->bytes.begin(), stored->bytes.end()}};
-  return tensors;
-}
-
-void write_tensors(const fs::path& model, const Tensors& tensors, int64_t max_shard_bytes) {
-  std::vector<TensorSpec> specs;
-  for (const auto& [name, tensor] : tensors)
-    specs.emplace_back(name, tensor.type, tensor.shape);
-  CheckpointWriter writer(model, specs, max_shard_bytes);
-  for (const auto& [name, tensor] : tensors)
-    writer.write(name, tensor.bytes);
-  writer.finish();
 }
 
 class BadModels : public RunTest {

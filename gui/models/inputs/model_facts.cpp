@@ -80,6 +80,7 @@ std::vector<ModelHere> models_here() {
   std::error_code error;
   for (const config::ModelPlace& place : config::list_model_places())
     for (const config::ModelPlace::Model& found : place.models) {
+      if (config::is_adapter(found.directory)) continue;  // a training begins with a model
       ModelHere model = {.name = to_text(found.name),
                          .place = service_words(to_text(place.name)),
                          .directory = path_text(found.directory),

@@ -85,6 +85,7 @@ config::Config plain_settings(StartKind kind, const fs::path& model) {
 }
 
 bool is_of_task(const fs::path& model, StartKind kind) {
+  if (config::is_adapter(model)) return false;  // a training begins with a model
   try {
     const HfConfig config = HfConfig::load(model / "config.json");
     const bool goes_on = kind_of_model(config).name == "causal-lm";

@@ -111,14 +111,17 @@ Written written_in(const fs::path& directory) {
 
 ExportCheck check_export(const fs::path& model, const fs::path& target) {
   ExportCheck check;
-  fs::path directory;
-  if (const auto trouble =
-          words_of_trouble([&] { directory = config::find_model(model.string()); })) {
+  fs::path directory, whole;
+  if (const auto trouble = words_of_trouble([&] {
+        directory = config::find_model(model.string());
+        // An adapter is merged: what is written is as large as its model.
+        whole = config::is_adapter(directory) ? config::find_base(directory) : directory;
+      })) {
     check.trouble = *trouble;
     return check;
   }
   check.form = read_model_form(path_text(directory));
-  check.files = model_files(directory);
+  check.files = model_files(whole);
   for (const auto& [name, n_bytes] : check.files)
     check.needed_bytes += n_bytes;
   check.trouble = trouble_of_target(target, directory);

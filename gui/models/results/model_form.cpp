@@ -26,7 +26,7 @@ FormKind form_of(std::string_view task) {
 
 void read_config(ModelForm& form, const QString& name_or_path) {
   form.directory = config::find_model(name_or_path.toStdString());
-  const HfConfig config = HfConfig::load(form.directory / "config.json");
+  const HfConfig config = HfConfig::load(config::config_file_of(form.directory));
   form.family = to_text(config.model_type);
   const std::string_view task = kind_of_model(config).name;
   form.kind = form_of(task);

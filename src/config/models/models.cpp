@@ -367,6 +367,11 @@ fs::path find_base(const fs::path& adapter) {
   const PeftConfig config = read_peft_config(adapter / kPeftConfigName);
   const auto found = config.base_model.empty() ? std::nullopt : locate_model(config.base());
   if (found && !is_adapter(*found)) return *found;
+  if (found)
+    throw not_here(fmt::format("the adapter '{}' is for '{}', which is an adapter itself",
+                               adapter.string(), found->string()),
+                   "merge that one into its model (ferry export --model ADAPTER --output-dir "
+                   "MODEL), and write MODEL into base_model_name_or_path");
   throw not_here(
       config.base_model.empty()
           ? fmt::format("the adapter '{}' does not say which model it is for", adapter.string())

@@ -10,9 +10,11 @@
 #include <numbers>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "models/adapters/lora.h"
 #include "models/family.h"
 #include "simd/kernels.h"
 #include "simd/philox.h"
@@ -183,19 +185,6 @@ void refuse_tensors_of_others(const CheckpointReader& checkpoint,
   }
 }
 
-/** All of an adapter is read, or it would be another one. */
-void check_adapter(const ModelTable& model, const CheckpointReader& adapter) {
-  std::unordered_set<std::string> known;
-  for (const HfEntry& entry : model.hf_names)
-    if (entry.is_delta) known.insert(entry.hf_name);
-  for (const StoredTensor* tensor : adapter.tensors())
-    if (!known.contains(tensor->name))
-      throw Error(Fault::data, "adapter.open",
-                  fmt::format("'{}': tensor '{}' has no place in the model",
-                              adapter.path().string(), tensor->name),
-                  "merge the adapter into its model with peft, and give that");
-}
-
 std::vector<std::string> unused_names(const ModelTable& model, const CheckpointReader& checkpoint) {
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   for (const HfEntry& entry : model.hf_names)
@@ -271,6 +260,34 @@ std::string why_missing(const ModelTable& model,
 
 }  // namespace
 
+void check_adapter(const ModelTable& model, const CheckpointReader& adapter) {
+  constexpr const char* kHint = "merge the adapter into its model with peft, and give that";
+  std::unordered_set<std::string> known;
+  std::unordered_map<std::string, const HfEntry*> tied;
+  for (const HfEntry& entry : model.hf_names) {
+    if (entry.is_delta) known.insert(entry.hf_name);
+    for (const std::string& name : entry.tied_names)
+      tied.emplace(kPeftPrefix + name, &entry);
+  }
+  for (const StoredTensor* tensor : adapter.tensors()) {
+    if (known.contains(tensor->name)) continue;
+    const auto found = tied.find(tensor->name);
+    if (found == tied.end())
+      throw Error(Fault::data, "adapter.open",
+                  fmt::format("'{}': tensor '{}' has no place in the model",
+                              adapter.path().string(), tensor->name),
+                  kHint);
+    const HfEntry& entry = *found->second;
+    if (!entry.is_delta)
+      throw Error(Fault::data, "adapter.open",
+                  fmt::format("'{}' trains '{}' apart from '{}', and the model has both as one",
+                              adapter.path().string(), tensor->name, entry.hf_name),
+                  kHint);
+    check_copy(adapter, adapter.get(entry.hf_name, entry.hf_shape),
+               adapter.get(tensor->name, entry.hf_shape));
+  }
+}
+
 std::string_view weights_stem(const ModelTable& model) {
   return model.has_deltas ? kAdapterStem : "model";
 }
@@ -296,6 +313,13 @@ LoadReport load_weights(const ModelTable& model,
             Fault::data, "model.load",
             fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
             why_missing(model, checkpoint, entry));
+      if (!adapter && !is_saved(model, entry))
+        throw Error(Fault::data, "model.load",
+                    fmt::format("'{}' has no tensor '{}', which would be drawn, stay as it is and "
+                                "be in no adapter",
+                                checkpoint.path().string(), entry.hf_name),
+                    fmt::format("train it whole: --modules-to-save {}",
+                                entry.hf_name.substr(0, entry.hf_name.find_last_of('.'))));
       initialise(model, entry, seed, segments);
       // An adapter that begins is always drawn.
       const bool is_new_adapter = !adapter && entry.is_delta && entry.also_named.empty();
@@ -335,11 +359,25 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
     initialise(model, entry, seed, segments);
 }
 
+namespace {
+
+/** The names under which an entry is written. PEFT wants each name of a tensor that is tied. */
+std::vector<std::string> written_names(const ModelTable& model, const HfEntry& entry) {
+  std::vector<std::string> names = {entry.hf_name};
+  if (model.has_deltas)
+    for (const std::string& tied : entry.tied_names)
+      names.push_back(kPeftPrefix + tied);
+  return names;
+}
+
+}  // namespace
+
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
   std::vector<TensorSpec> tensors;
   for (const HfEntry& entry : model.hf_names)
     if (is_saved(model, entry) && entry.is_first_part())
-      tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
+      for (const std::string& name : written_names(model, entry))
+        tensors.push_back({name, dtype, entry.hf_shape});
   return tensors;
 }
 
@@ -366,6 +404,7 @@ void save_weights(const ModelTable& model,
     const int64_t n_elements = entry.rows * param.row_values(),
                   first = entry.row_begin * param.row_values();
     const bool is_in_file = segments.lacks_master(param) && frozen.has(entry.hf_name);
+    const std::vector<std::string> names = written_names(model, entry);
     const FileOrder order(model, entry);
     if (!is_in_file && !order.is_ours()) {
       for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
@@ -373,8 +412,9 @@ void save_weights(const ModelTable& model,
         strip.resize(static_cast<size_t>(n_rows * order.columns()));
         segments.get_values(entry.block, param, first + row * order.columns(), strip);
         order.write_strip(row, strip, [&](int64_t first_element, std::span<const float> piece) {
-          writer.write_at(entry.hf_name, first_element * static_cast<int64_t>(size_of(dtype)),
-                          round(piece));
+          const auto bytes = round(piece);
+          for (const std::string& name : names)
+            writer.write_at(name, first_element * static_cast<int64_t>(size_of(dtype)), bytes);
         });
       }
       continue;
@@ -389,7 +429,9 @@ void save_weights(const ModelTable& model,
       } else {
         segments.get_values(entry.block, param, first + at, piece);
       }
-      writer.write(entry.hf_name, round(piece));
+      const auto bytes = round(piece);
+      for (const std::string& name : names)
+        writer.write(name, bytes);
     }
     if (is_in_file && entry.is_last_part()) frozen.check(entry.hf_name, checksum);
   }

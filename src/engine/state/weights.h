@@ -28,7 +28,8 @@ std::string_view weights_stem(const ModelTable& model);
 /** Segments keep the checkpoint open where frozen weights have no master copy. Throws Error(data)
  * that names tensor and both shapes where they differ, a missing tensor that is
  * not optional, or a tensor with a value that is NaN, infinite or beyond the type of compute. A
- * head for another number of labels is drawn anew and reported. `adapter`: the files of the model's
+ * head for another number of labels is drawn anew and reported. A tensor that neither the files nor
+ * an adapter would have is an Error(data), too. `adapter`: the files of the model's
  * adapter; null: it begins, or the model has none. Error(data) where a tensor of an adapter has no
  * place in the model. */
 LoadReport load_weights(const ModelTable& model,
@@ -36,6 +37,9 @@ LoadReport load_weights(const ModelTable& model,
                         uint64_t seed,
                         Segments& segments,
                         const CheckpointReader* adapter = nullptr);
+/** Throws Error(data) where a tensor of an adapter's files has no place in its model: a part of the
+ * adapter would be left out. */
+void check_adapter(const ModelTable& model, const CheckpointReader& adapter);
 /** Every parameter from its Init and the seed; the same values whatever the placement. */
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments);
 

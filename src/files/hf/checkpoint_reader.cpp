@@ -1,6 +1,7 @@
 #include "src/files/hf/checkpoint_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "src/base/crc32c.h"
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/base/process/movement.h"
@@ -323,6 +325,23 @@ void CheckpointReader::check_written(const StoredTensor& written,
 Error CheckpointReader::reads_back_differently(const std::string& tensor) {
   return Error(Fault::machine, "export.check",
                fmt::format("tensor '{}' reads back differently", tensor), "check the disk");
+}
+
+uint32_t CheckpointReader::sample_crc() const {
+  constexpr int64_t kSample_bytes = 64 << 10;  // a multiple of every element's size
+  std::vector<const StoredTensor*> sorted = tensors_;
+  std::ranges::sort(sorted, {}, &StoredTensor::name);
+  uint32_t crc = 0;
+  for (const StoredTensor* tensor : sorted) {
+    const std::string text = fmt::format("{} {} {};", tensor->name, name_of(tensor->type),
+                                         fmt::join(tensor->shape, "x"));
+    crc = crc32c(std::as_bytes(std::span(text)), crc);
+    const auto n_bytes = static_cast<int64_t>(tensor->n_bytes());
+    const auto add = [&](std::span<const std::byte> bytes, size_t) { crc = crc32c(bytes, crc); };
+    read(*tensor, 0, std::min(n_bytes, kSample_bytes), add);
+    if (n_bytes > kSample_bytes) read(*tensor, n_bytes - kSample_bytes, kSample_bytes, add);
+  }
+  return crc;
 }
 
 int64_t CheckpointReader::total_bytes() const {

@@ -94,6 +94,9 @@ class CheckpointReader {
                             std::span<const std::byte> bytes);
   static Error reads_back_differently(const std::string& tensor);
 
+  /** A CRC of all names, types and shapes, and of the first and last 64 KiB of each tensor: another
+   * training of the same model changes it, another place of its files does not. */
+  uint32_t sample_crc() const;
   /** All tensors together. */
   int64_t total_bytes() const;
   const std::filesystem::path& path() const { return path_; }

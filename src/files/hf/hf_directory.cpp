@@ -12,9 +12,6 @@
 namespace ferry {
 namespace {
 
-/** How the model generates: its stop tokens, above all. A model from scratch has none. */
-constexpr const char* kGenerationFile = "generation_config.json";
-
 constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "tokenizer_config.json",
                                         "special_tokens_map.json",
@@ -27,8 +24,9 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "tekken.json",
                                         "tiktoken.model",
                                         "qwen.tiktoken",
-                                        "added_tokens.json",
-                                        "chat_template.jinja"};
+                                        "added_tokens.json"};
+/** Stands beside a tokenizer, and is none. */
+constexpr const char* kChatTemplate = "chat_template.jinja";
 
 }  // namespace
 
@@ -89,14 +87,21 @@ HfDirectory HfDirectory::from_scratch(HfConfig config, const std::filesystem::pa
   return directory;
 }
 
+std::filesystem::path HfDirectory::file(const std::string& name) const {
+  if (path_exists(path_ / name)) return path_ / name;
+  // A tokenizer without a template is not one with the template of another.
+  return (name == kGenerationConfigName ? base() : tokenizer()) / name;
+}
+
 void HfDirectory::read_copied_files() {
   const auto read = [&](const std::string& name) {
     // One that cannot be read shows now, not after training.
-    if (path_exists(tokenizer() / name))
-      copied_files_.push_back({name, read_text_file(tokenizer() / name)});
+    if (const auto from = file(name); path_exists(from))
+      copied_files_.push_back({name, read_text_file(from)});
   };
   for (const char* name : kTokenizerFiles)
     read(name);
+  read(kChatTemplate);
   std::vector<std::string> others;  // which have a version or a model in their names
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(tokenizer(), error)) {
@@ -107,28 +112,28 @@ void HfDirectory::read_copied_files() {
   }
   std::ranges::sort(others);
   std::ranges::for_each(others, read);
-  if (has_weights_) read(kGenerationFile);
+  if (has_weights_) read(kGenerationConfigName);
 }
 
 void HfDirectory::check_copyable() const {
   std::error_code code;
-  const std::filesystem::path whole = std::filesystem::canonical(tokenizer(), code);
-  // The hub's cache has REPO/snapshots/REVISION/FILE lead to REPO/blobs.
-  const std::filesystem::path blobs = whole.parent_path().filename() == "snapshots"
-                                          ? whole.parent_path().parent_path() / "blobs"
-                                          : whole;
   const auto is_in = [](const std::filesystem::path& file, const std::filesystem::path& directory) {
     return std::ranges::mismatch(directory, file).in1 == directory.end();
   };
   for (const CopiedFile& copied : copied_files_) {
-    const std::filesystem::path file = tokenizer() / copied.name;
-    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(file, code))) continue;
-    const std::filesystem::path target = std::filesystem::weakly_canonical(file, code);
+    const std::filesystem::path from = file(copied.name);
+    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(from, code))) continue;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(from, code),
+                                whole = std::filesystem::canonical(from.parent_path(), code);
+    // The hub's cache has REPO/snapshots/REVISION/FILE lead to REPO/blobs.
+    const std::filesystem::path blobs = whole.parent_path().filename() == "snapshots"
+                                            ? whole.parent_path().parent_path() / "blobs"
+                                            : whole;
     if (is_in(target, whole) || is_in(target, blobs)) continue;
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' is a link that leads out of the model's directory, to '{}', and "
                             "would be copied",
-                            file.string(), target.string()),
+                            from.string(), target.string()),
                 "put the file itself there, if it is the tokenizer's");
   }
 }

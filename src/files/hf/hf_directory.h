@@ -14,6 +14,8 @@
 
 namespace ferry {
 
+/** How the model generates: its stop tokens, above all. A model from scratch has none. */
+inline constexpr const char* kGenerationConfigName = "generation_config.json";
 /** In a checkpoint whose weights lie on a drive, in place of model.safetensors. */
 inline constexpr const char* kPinRecordName = "state/drive_states.json";
 
@@ -38,6 +40,9 @@ class HfDirectory {
   const std::filesystem::path& path() const { return path_; }
   /** The directory of the weights: path(), but of an adapter its model's. */
   const std::filesystem::path& base() const { return base_.empty() ? path_ : base_; }
+  /** The place of one of the files beside the weights, which need not be there. A file that an
+   * adapter's directory lacks is its model's; the tokenizer's files all come from one directory. */
+  std::filesystem::path file(const std::string& name) const;
   /** The directory of the tokenizer. */
   const std::filesystem::path& tokenizer() const { return has_tokenizer_ ? path_ : base(); }
   const std::optional<PeftConfig>& adapter() const { return adapter_; }

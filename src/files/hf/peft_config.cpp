@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr const char* kBitFit = "BITFIT";
 constexpr const char* kLora = "LORA";
+constexpr const char* kMergeHint = "merge it into its model with peft, and give that";
 
 /** Settings that change the formula, with the values that mean they are off. */
 struct Refused {
@@ -49,6 +52,30 @@ std::vector<std::string> texts_at(const JsonReader& json, std::string_view key) 
   return found->is_text() ? std::vector{found->text()} : found->texts();
 }
 
+/** A key of alpha_pattern as the end of a name. PEFT takes keys for regular expressions. */
+std::string end_of_name(const JsonReader& pattern, const std::string& key) {
+  std::string end;
+  for (size_t i = 0; i < key.size(); ++i) {
+    if (key.compare(i, 2, "\\.") == 0) continue;  // the dot itself comes next
+    if (std::string_view("\\^$*+?()[]{}|").find(key[i]) != std::string_view::npos)
+      pattern.fail(fmt::format("has the pattern '{}', and Ferry takes ends of names alone", key),
+                   kMergeHint);
+    end += key[i];
+  }
+  return end;
+}
+
+/** Starts that change the model's weights, too: the adapter would be added to others than it was
+ * trained beside. */
+void check_start(const JsonReader& json) {
+  constexpr std::array<std::string_view, 3> kOfAdapterAlone = {"gaussian", "eva", "orthogonal"};
+  const auto start = json.find("init_lora_weights");
+  if (!start || !start->is_text() || std::ranges::count(kOfAdapterAlone, start->text()) > 0) return;
+  start->fail(fmt::format("is '{}', which may change the model's own weights", start->text()),
+              "convert it to plain LoRA with peft (path_initial_model_for_weight_conversion), or "
+              "merge it into its model with peft, and give that");
+}
+
 }  // namespace
 
 bool is_end_of_name(const std::string& end, const std::string& module) {
@@ -60,11 +87,9 @@ std::string PeftConfig::base() const {
 }
 
 double PeftConfig::factor(const std::string& module, int64_t rank_of_module) const {
-  // PEFT takes a key for a regular expression over the end of a module's name; names of modules are
-  // plain texts but for their dots.
-  double its_alpha = alpha;
-  for (const auto& [end, value] : alphas)
-    if (is_end_of_name(end, module)) its_alpha = value;
+  const auto found = std::ranges::find_if(
+      alphas, [&](const auto& of_end) { return is_end_of_name(of_end.first, module); });
+  const double its_alpha = found == alphas.end() ? alpha : found->second;
   const auto r = static_cast<double>(rank_of_module);
   return its_alpha / (rank_stabilised ? std::sqrt(r) : r);
 }
@@ -76,8 +101,7 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
       read_text_file(file), {file.string(), "adapter.open", "is it of PEFT's save_pretrained?"});
   PeftConfig config;
   const std::string type = json.text("peft_type");
-  if (type != kLora && type != kBitFit)
-    json.at("peft_type").refuse("LORA", "merge it into its model with peft, and give that");
+  if (type != kLora && type != kBitFit) json.at("peft_type").refuse("LORA", kMergeHint);
   config.type = type == kLora ? PeftType::lora : PeftType::bitfit;
   config.base_model = json.text("base_model_name_or_path", "");
   config.revision = json.text("revision", "");
@@ -86,22 +110,19 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
   if (config.type == PeftType::bitfit) return config;
   for (const Refused& setting : kRefused)
     if (const auto found = json.find(setting.key); found && !is_off(found->value()))
-      found->fail(fmt::format("asks for {}, which Ferry does not have", setting.why),
-                  "merge it into its model with peft, and give that");
+      found->fail(fmt::format("asks for {}, which Ferry does not have", setting.why), kMergeHint);
+  check_start(json);
   if (const auto bias = json.find("bias"); bias && bias->text() != "none")
-    bias->refuse("none", "merge it into its model with peft, and give that");
+    bias->refuse("none", kMergeHint);
   config.rank = json.integer("r", 1, kRank_max, 8);
   config.alpha = json.number("lora_alpha", -kMost, kMost, 8);
   config.dropout = json.number("lora_dropout", 0, 1, 0);
   config.rank_stabilised = json.flag("use_rslora", false);
   config.transposes = json.flag("fan_in_fan_out", false);
   config.targets = texts_at(json, "target_modules");
-  if (const auto ranks = json.find("rank_pattern"))
-    for (const auto& [key, value] : ranks->fields())
-      config.ranks[key] = value.integer(1, kRank_max);
   if (const auto alphas = json.find("alpha_pattern"))
     for (const auto& [key, value] : alphas->fields())
-      config.alphas[key] = value.number(-kMost, kMost);
+      config.alphas.emplace_back(end_of_name(*alphas, key), value.number(-kMost, kMost));
   return config;
 }
 
@@ -124,8 +145,10 @@ nlohmann::ordered_json to_json(const PeftConfig& config) {
                                 : nlohmann::ordered_json(config.modules_to_save);
   json["peft_type"] = config.type == PeftType::lora ? kLora : kBitFit;
   json["r"] = config.rank;
-  json["rank_pattern"] = config.ranks;
-  json["alpha_pattern"] = config.alphas;
+  json["rank_pattern"] = json["alpha_pattern"] = nlohmann::ordered_json::object();
+  for (const auto& [end, alpha] : config.alphas)
+    json["alpha_pattern"][end] = alpha;
+  json["ensure_weight_tying"] = config.keeps_ties;
   json["revision"] = or_null(config.revision);
   json["target_modules"] = config.targets;
   json["task_type"] = or_null(config.task_type);

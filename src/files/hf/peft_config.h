@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ferry {
@@ -33,12 +33,13 @@ struct PeftConfig {
   double alpha = 8;
   double dropout = 0;
   bool rank_stabilised = false;
-  /** Ranks and alphas of modules that have others, by the ends of their names. */
-  std::map<std::string, int64_t> ranks;
-  std::map<std::string, double> alphas;
+  /** Alphas of modules that have others, by the ends of their names. The first end that fits
+   * counts. */
+  std::vector<std::pair<std::string, double>> alphas;
   std::vector<std::string> targets;  ///< names of modules, whole or their ends
   std::vector<std::string> modules_to_save;
   bool transposes = false;  ///< fan_in_fan_out: the model's linear maps are GPT-2's Conv1D
+  bool keeps_ties = false;  ///< ensure_weight_tying: tensors that the model ties stay one
 
   /** The base as --model takes it. */
   std::string base() const;

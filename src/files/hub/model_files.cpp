@@ -61,7 +61,9 @@ Error no_weights(const RepoTree& tree, const RepoName& repo) {
                  "give the model that it was made of");
   if (tree.find("adapter_config.json"))
     return Error(Fault::data, "hub.model", what + ": it is an adapter",
-                 "merge it into its model first, as peft's merge_and_unload(), and give that");
+                 fmt::format("bring it with Hugging Face's tools (hf download {} --local-dir DIR), "
+                             "fetch its model (ferry fetch), and give DIR",
+                             repo.id));
   return Error(Fault::data, "hub.model", what, "give a repository with safetensors");
 }
 

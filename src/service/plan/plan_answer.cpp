@@ -131,7 +131,8 @@ GenerationShape planned_samples(const config::Config& config,
   if (model.directory && Tokenizer::is_in(*model.directory)) {
     std::optional<Tokenizer> opened;
     if (!known) known = &opened.emplace(Tokenizer::open(*model.directory));
-    return shape_of(samples_of(config, *model.directory, model.config, *known, context));
+    return shape_of(samples_of(config, *model.directory / kGenerationConfigName, model.config,
+                               *known, context));
   }
   Prompt any;
   any.ids.resize(static_cast<size_t>(std::min(max_length, context)));

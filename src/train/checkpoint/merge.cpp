@@ -4,7 +4,6 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,7 +12,9 @@
 #include "models/family.h"
 #include "simd/kernels.h"
 #include "src/base/error.h"
+#include "src/engine/state/weights.h"
 #include "src/files/safetensors/safetensors_writer.h"
+#include "src/request/adapters.h"
 #include "src/tasks/task.h"
 
 namespace ferry {
@@ -66,11 +67,13 @@ class Merger {
   Merger(const HfDirectory& model, std::optional<DType> dtype)
       : dtype_(dtype), base_(model.weights()), adapter_(model.adapter_weights()) {
     const auto task = kind_of_model(model.config()).of_model(model.config(), {});
-    const ModelTable table =
+    ModelTable table =
         make_table(model.config().fields(), {.head = task->head(), .n_labels = task->n_labels()});
-    for (const HfEntry& entry : table.hf_names)
+    const std::vector<HfEntry> entries = table.hf_names;
+    add_adapter_of(model, table);
+    check_adapter(table, adapter_);
+    for (const HfEntry& entry : entries)
       if (entry.is_first_part()) add(entry, *model.adapter());
-    check_adapter();
   }
 
   void write(const std::filesystem::path& to) {
@@ -100,25 +103,30 @@ class Merger {
     std::string name;
     const CheckpointReader* file = nullptr;
     const StoredTensor* stored = nullptr;
+    StoredType type = {};
     std::optional<Delta> delta;
   };
 
-  /** The tensor under one of its names in a file. */
   static const StoredTensor* find(const CheckpointReader& file,
-                                  const HfEntry& entry,
+                                  const std::vector<std::string>& names,
                                   const std::string& prefix) {
-    for (const std::string& name : names_of(entry))
+    for (const std::string& name : names)
       if (const StoredTensor* found = file.find(prefix + name)) return found;
     return nullptr;
   }
 
   void add(const HfEntry& entry, const PeftConfig& settings) {
+    // A tied name in the adapter is a copy, as check_adapter() has seen.
+    std::vector<std::string> own_names = entry.also_named;
+    own_names.insert(own_names.begin(), entry.hf_name);
+    const StoredTensor* found = find(base_, names_of(entry), "");
     Tensor tensor = {.name = entry.hf_name};
-    if (const StoredTensor* whole = find(adapter_, entry, kPeftPrefix)) {
+    if (const StoredTensor* whole = find(adapter_, own_names, kPeftPrefix)) {
       tensor.file = &adapter_, tensor.stored = whole;
-      used_.insert(whole->name);
-    } else if (const StoredTensor* found = find(base_, entry, "")) {
+      tensor.type = found ? found->type : whole->type;
+    } else if (found) {
       tensor.file = &base_, tensor.stored = found;
+      tensor.type = found->type;
       tensor.delta = delta_of(entry, *found, settings);
     } else {
       throw Error(Fault::data, "export.open",
@@ -153,22 +161,11 @@ class Merger {
     const auto factor = static_cast<float>(settings.factor(module, delta.rank));
     for (float& value : delta.left)
       value *= factor;
-    used_.insert({a, b});
     return delta;
   }
 
-  void check_adapter() const {
-    for (const StoredTensor* tensor : adapter_.tensors())
-      if (!used_.contains(tensor->name))
-        throw Error(Fault::data, "adapter.open",
-                    fmt::format("'{}': tensor '{}' has no place in the model",
-                                adapter_.path().string(), tensor->name),
-                    "is it an adapter of this model?");
-  }
-
   StoredType type_of(const Tensor& tensor) const {
-    if (dtype_) return stored_type_of(*dtype_);
-    return tensor.stored->type;
+    return dtype_ ? stored_type_of(*dtype_) : tensor.type;
   }
 
   void read(const Tensor& tensor, const CheckpointReader::TakeBytes& take) const {
@@ -195,7 +192,6 @@ class Merger {
   std::optional<DType> dtype_;
   CheckpointReader base_, adapter_;
   std::vector<Tensor> tensors_;
-  std::set<std::string> used_;  ///< of the adapter
 };
 
 }  // namespace

@@ -93,8 +93,8 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   const int64_t context = asked_context(job.config, job.model.table, job.machine.plan.has_gpu);
   GenerationRule& rule = job.generation.rule;
   // An adapter may lack the files that say how its model generates.
-  rule = generation_rule(job.config, job.model.directory.tokenizer(), hf, job.model.tokenizer,
-                         context);
+  rule = generation_rule(job.config, job.model.directory.file(kGenerationConfigName), hf,
+                         job.model.tokenizer, context);
   rule.uses_cache = job.config.flag("kv_cache");
   rule.n_sequences_max = static_cast<int64_t>(texts.size());
   for (std::string& text : texts)

@@ -23,6 +23,7 @@ namespace ferry {
 namespace {
 
 constexpr const char* kEvalData = "eval_dataset";
+constexpr const char* kBaseWeights = "base_weights";
 
 /** LibTorch's libraries choose by it, too, where two have the same instructions. */
 std::string cpu_vendor() {
@@ -67,8 +68,11 @@ Identity identity_of(const Job& job) {
   const std::string written = config_of_result(job.model, *data.task).json().dump();
   identity["config"] = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(written))));
   // Where it began, however the hub's revision has moved since.
-  if (const auto commit = config::commit_of_snapshot(job.model.directory.path()))
+  if (const auto commit = config::commit_of_snapshot(job.model.directory.base()))
     identity["model_commit"] = *commit;
+  // A checkpoint has the adapter alone.
+  if (model.has_deltas)
+    identity[kBaseWeights] = fmt::format("{:08x}", job.model.directory.weights().sample_crc());
   // Before the number of parameters, which follows from it.
   identity["tuning"] = config.text("tuning");
   if (model.has_deltas)
@@ -116,6 +120,8 @@ std::string hint_of(const std::string& key, const nlohmann::ordered_json& then) 
     return fmt::format("give the data as it was (--dataset, if it was moved), or {}", kGoOn);
   if (key == kEvalData)
     return fmt::format("give them as they were (--eval-dataset, if they were moved), or {}", kGoOn);
+  if (key == kBaseWeights)
+    return fmt::format("give the model as it was (--model, if it was moved), or {}", kGoOn);
   if (key == "device" || key == "cpu_vendor")
     return fmt::format("resume on a machine of that kind, or {}", kGoOn);
   if (config::find_option(key).option == nullptr)
@@ -142,6 +148,11 @@ std::string words_of(const std::string& key,
   if (key == kEvalData)
     return fmt::format("the evaluation data of '{}' have changed since the run began",
                        config.text(config.text("eval_dataset").empty() ? "dataset" : kEvalData));
+  if (key == kBaseWeights)
+    return fmt::format(
+        "the weights of '{}', beside which the adapter is trained, have changed "
+        "since the run began",
+        config.text("model_name_or_path"));
   const auto found = then.find(key);
   const std::string was = found == then.end() ? "unset" : found->dump();
   if (key == "kernels" || key == "gpu_kernels")
@@ -197,8 +208,8 @@ void check_identity(const nlohmann::ordered_json& then,
   const nlohmann::ordered_json of_before = {
       {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}, {"tuning", "full"}};
   // A checkpoint has its own, under a checksum.
-  constexpr std::array<std::string_view, 5> kNew = {"task", "problem_type", "eval_fraction",
-                                                    "config", kEvalData};
+  constexpr std::array<std::string_view, 6> kNew = {"task",   "problem_type", "eval_fraction",
+                                                    "config", kEvalData,      kBaseWeights};
   for (const auto& [key, value] : now.items()) {
     if (key == kEvalData && !evaluations_decide(config)) continue;
     const auto found = then.find(key);

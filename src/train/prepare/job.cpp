@@ -116,8 +116,8 @@ void make_table(Job& job, const Task& task, bool trains) {
 void read_samples(Job& job) {
   const HfDirectory& model = job.model.directory;
   const int64_t context = context_of(job.model.table.max_positions, job.machine.plan.has_gpu);
-  job.generation =
-      samples_of(job.config, model.path(), model.config(), job.model.tokenizer, context);
+  job.generation = samples_of(job.config, model.file(kGenerationConfigName), model.config(),
+                              job.model.tokenizer, context);
   for (const Prompt& prompt : job.generation.prompts)
     check_rows(prompt.ids, job.model.tokenizer, job.model.table);
 }
@@ -125,8 +125,8 @@ void read_samples(Job& job) {
 void tokenize_texts(Job& job, const Texts& texts) {
   const int64_t max_length =
       choose_max_length(job.config, job.model.table.max_positions, job.machine.plan.has_gpu);
-  const TokenSettings settings = token_settings(job.config, *texts.task, job.model.directory.path(),
-                                                max_length, job.machine.n_cores);
+  const TokenSettings settings = token_settings(
+      job.config, *texts.task, job.model.directory.tokenizer(), max_length, job.machine.n_cores);
   job.data = tokenize(texts, job.model.tokenizer, settings);
   job.notes.insert(job.notes.end(), job.data.notes.begin(), job.data.notes.end());
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
@@ -211,7 +211,8 @@ void fix_identity(Job& job) {
 
 /** Only a training draws weights, and only until it has a checkpoint. */
 HfDirectory model_directory(const config::Config& config, const JobRequest& request) {
-  if (request.checkpoint) return open_checkpoint_directory(request.checkpoint->path);
+  if (request.checkpoint)
+    return open_checkpoint_directory(request.checkpoint->path, config.text("model_name_or_path"));
   if (request.purpose == Purpose::training) return open_model(config);
   return open_directory(config::find_model(config.text("model_name_or_path")));
 }
