@@ -6623,6 +6623,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>times the learning rate</source>
         <translation>倍学习率</translation>
     </message>
+    <message>
+        <source>Bits of frozen weights</source>
+        <translation>冻结权重的位数</translation>
+    </message>
+    <message>
+        <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
+        <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。当 16 位太慢或太大时才需要更少的位数：被适配的模型会有量化带来的偏差，适配器会学着弥补它。</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

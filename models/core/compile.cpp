@@ -107,19 +107,29 @@ void plan_frozen(ModelTable& model) {
   }
 }
 
+bool may_be_stored(const ModelTable& model, int block, int param, Storage storage) {
+  const BlockTable& table = model.blocks[block];
+  const ParamSpec& spec = table.params[param];
+  if (spec.trainable || spec.shape.size() != 2 || model.sharing.tp_size > 1) return false;
+  if (storage == Storage::nf4 && spec.shape[1] % kNf4Values_per_scale != 0) return false;
+  const auto reads = [&](const Op& op) {
+    return std::ranges::find(op.params, param) != op.params.end();
+  };
+  const auto borrows = [&](const BlockTable& user) {
+    return std::ranges::any_of(user.borrowed, [&](const BorrowedParam& of) {
+      return of.block == block && of.param == param;
+    });
+  };
+  return std::ranges::none_of(table.compiled->program.ops,
+                              [&](const Op& op) { return reads(op) && !op.def->reads_stored; }) &&
+         std::ranges::none_of(model.blocks, borrows);
+}
+
 void set_storage(ModelTable& model, int block, int param, Storage storage) {
+  FERRY_CHECK(may_be_stored(model, block, param, storage), "{}.{} as {}", model.blocks[block].name,
+              model.blocks[block].params[param].name, name_of(storage));
   BlockTable& table = model.blocks[block];
   ParamSpec& spec = table.params[param];
-  FERRY_CHECK(!spec.trainable && spec.shape.size() == 2, "{}.{} as {}", table.name, spec.name,
-              name_of(storage));
-  FERRY_CHECK(model.sharing.tp_size == 1, "ranks share no {} matrix", name_of(storage));
-  for (const Op& op : table.compiled->program.ops)
-    FERRY_CHECK(op.def->reads_stored || std::ranges::find(op.params, param) == op.params.end(),
-                "{} reads {}.{} as {}", op.def->name, table.name, spec.name, name_of(storage));
-  for (const BlockTable& user : model.blocks)
-    for (const BorrowedParam& of : user.borrowed)
-      FERRY_CHECK(of.block != block || of.param != param, "{} borrows {}.{} as {}", user.name,
-                  table.name, spec.name, name_of(storage));
   spec.storage = storage;
   const auto element_bytes = static_cast<int64_t>(size_of(model.compute));
   spec.n_elements = (spec.stored(model.compute).n_bytes() + element_bytes - 1) / element_bytes;

@@ -20,8 +20,11 @@ void compile(BlockProgram program, const ProgramTarget& target, BlockTable& tabl
  * ParamSpec::trainable has changed. */
 void plan_frozen(ModelTable& model);
 
+/** True of a frozen matrix that linear maps of its block alone read. */
+bool may_be_stored(const ModelTable& model, int block, int param, Storage storage);
+
 /** Stores a frozen matrix of a block in another way, arranges the block again and compiles it.
- * FERRY_CHECK fails where anything but linear maps of the block itself reads the matrix. */
+ * FERRY_CHECK fails where it may not be. */
 void set_storage(ModelTable& model, int block, int param, Storage storage);
 
 /** False where calls depend on the length of each sequence: scores with a soft cap on a GPU. */

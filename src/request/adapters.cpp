@@ -11,6 +11,7 @@
 #include <set>
 
 #include "models/adapters/lora.h"
+#include "models/core/compile.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/models/models.h"
@@ -137,9 +138,9 @@ PeftConfig settings_of(const config::Config& config) {
 void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
-    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora" ||
-                            (option.key == "modules_to_save" && tuning == "full");
-    if (tuning == "lora" || !is_of_lora) continue;
+    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora",
+               is_of_any = option.key == "modules_to_save" || option.key == "quantization";
+    if (tuning == "lora" || !(is_of_lora || (is_of_any && tuning == "full"))) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
     // A word of the command line takes back the adapters of a file or a preset.
     if (config.origin(option.key).source < config.origin("tuning").source) continue;
@@ -148,6 +149,27 @@ void check_used(const config::Config& config) {
                             config.origin(option.key).where, tuning),
                 "add --tuning lora, or leave it out");
   }
+}
+
+/** Frozen matrices of the layers take fewer bits, where linear maps alone read them. */
+void quantise(const config::Config& config, ModelTable& model) {
+  const std::string& name = config.text("quantization");
+  if (name == "none") return;
+  const Storage storage = name == "nf4" ? Storage::nf4 : Storage::int8;
+  bool has_any = false;
+  for (int b = 0; b < std::ssize(model.blocks); ++b)
+    for (int p = 0; p < std::ssize(model.blocks[b].params); ++p) {
+      if (model.blocks[b].kind != BlockKind::layer || !may_be_stored(model, b, p, storage))
+        continue;
+      set_storage(model, b, p, storage);
+      has_any = true;
+    }
+  if (!has_any)
+    throw Error(Fault::usage, "config.quantization",
+                fmt::format("no matrix of this model can be stored as {} ({}): nf4 wants columns "
+                            "that are a multiple of {}, and neither takes trained matrices",
+                            name, config.origin("quantization").where, kNf4Values_per_scale),
+                "leave it out, or write int8");
 }
 
 std::string task_type_of(HeadKind head) {
@@ -220,6 +242,7 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                    },
                    .dropout = static_cast<float>(settings.dropout),
                    .is_whole = is_whole});
+  quantise(config, model);
 }
 
 PeftConfig peft_config_of(const config::Config& config, const ModelTable& model) {

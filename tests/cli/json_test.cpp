@@ -87,9 +87,9 @@ TEST_F(ForPrograms, FilesThatTheKernelMakesUpAreNoDrive) {
 
 TEST_F(ForPrograms, ErrorsAreJsonWhereResultsAre) {
   for (const std::string line :
-       {"plan --model nowhere", "train --model nowhere --dataset book.txt",
-        "train --load_in_4bit true", "export --model nowhere --output x", "runs check nowhere",
-        "runs delete nowhere", "runs nothing", "nothing"}) {
+       {"plan --model nowhere", "train --model nowhere --dataset book.txt", "train --use_dora true",
+        "export --model nowhere --output x", "runs check nowhere", "runs delete nowhere",
+        "runs nothing", "nothing"}) {
     const Outcome outcome = run(line + " --json");
     const json error = json::parse(outcome.out, nullptr, false);
     ASSERT_TRUE(error.is_object() && error.contains("error")) << line << ": " << outcome.out;
@@ -168,7 +168,7 @@ TEST_F(ForPrograms, HelpIsJson) {
 }
 
 TEST_F(ForPrograms, ARecipeIsTakenAsAWord) {
-  directory_.write("recipe.yaml", "base_model: Llama-3.1-8B\nadapter: qlora\nlora_r: 8\n");
+  directory_.write("recipe.yaml", "base_model: Llama-3.1-8B\nadapter: oft\nlora_r: 8\n");
   expect_refused("plan recipe.yaml", 2, "recipe.yaml:2");
   directory_.write("full.yaml",
                    "base_model: Llama-3.1-8B\nadapter:\nsequence_len: 1024\nmicro_batch_size: 1\n"

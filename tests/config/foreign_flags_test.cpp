@@ -83,8 +83,8 @@ TEST(ForeignFlags, InAFileAreSaidWithTheirLine) {
   const auto file = directory.write("c.toml", "seed = 1\ndo_train = true\n").string();
   const CommandLine command = parse("train", {"--config", file});
   EXPECT_CONTAINS(command.notes.at(0), "do_train (" + file + ":2) changes nothing");
-  const auto lora = directory.write("l.toml", "load_in_8bit = true\n").string();
-  EXPECT_CONTAINS(refusal("train", {"--config", lora}), "quantises no weights");
+  const auto lora = directory.write("l.toml", "use_dora = true\n").string();
+  EXPECT_CONTAINS(refusal("train", {"--config", lora}), "no such adapters");
 }
 
 /** The nearest name would lead astray: each of these is known, and no option is guessed for it. */
@@ -117,7 +117,7 @@ TEST(ForeignFlags, LengthsOfOtherTrainersAreTheLongestText) {
 }
 
 TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
-  for (const char* name : {"--use_dora", "--load_in_4bit"}) {
+  for (const char* name : {"--use_dora", "--gptq"}) {
     const std::string message = refusal("train", {name, "8"});
     EXPECT_CONTAINS(message, "tuning = lora");
     EXPECT_CONTAINS(message, "adamw_8bit");
@@ -125,7 +125,14 @@ TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
   }
   EXPECT_CONTAINS(refusal("train --template llama3"), "prompt and completion");
   EXPECT_CONTAINS(refusal("train --rl dpo"), "--text-pair-column chosen");
-  EXPECT_EQ(parse("train --load_in_4bit False").notes.size(), 1u);
+  EXPECT_EQ(parse("train --load_in_4bit False").config.text("quantization"), "none");
+  EXPECT_EQ(parse("train --load_in_4bit").config.text("quantization"), "nf4");
+  EXPECT_EQ(parse("train --load_in_8bit true").config.text("quantization"), "int8");
+  EXPECT_EQ(parse("train --quantization_bit 4 --quantization_method bnb --double_quantization true")
+                .config.text("quantization"),
+            "nf4");
+  EXPECT_CONTAINS(refusal("train --bnb_4bit_quant_type fp4"), "quantization says it");
+  EXPECT_CONTAINS(refusal("train --tuning qlora"), "quantization = nf4");
 }
 
 TEST(ForeignFlags, AStageIsATask) {

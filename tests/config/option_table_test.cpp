@@ -464,7 +464,8 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "text_column text_pair_column label_column label_names dataset_shares long_prompts "
       "max_train_samples max_length doc_stride packing train_batch_size "
       "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master reduction "
-      "freeze tuning lora_r lora_alpha use_rslora lora_targets modules_to_save dtype seed "
+      "freeze tuning lora_r lora_alpha use_rslora lora_targets modules_to_save quantization dtype "
+      "seed "
       "data_seed deterministic device intra_op_threads");
   const std::vector<std::string> training = words_of(
       "num_train_epochs max_steps max_time learning_rate lr_scheduler_type min_lr_rate "

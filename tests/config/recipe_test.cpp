@@ -121,9 +121,18 @@ TEST_F(Recipe, OfLoRA) {
   EXPECT_EQ(read("stage: sft\nfinetuning_type: full\n").config.text("tuning"), "full");
 }
 
-TEST_F(Recipe, OfQuantisedWeightsIsRefusedWithTheWay) {
-  EXPECT_CONTAINS(refusal_of("base_model: m\nadapter: qlora\n"), ":2)");
-  EXPECT_CONTAINS(refusal_of("base_model: m\nload_in_4bit: true\n"), "tuning = lora");
+TEST_F(Recipe, OfQuantisedWeightsIsTaken) {
+  for (const char* recipe :
+       {"base_model: m\nadapter: qlora\n", "base_model: m\nadapter: qlora\nload_in_4bit: true\n",
+        "base_model: m\nadapter: lora\nload_in_4bit: true\n",
+        "load_in_4bit: true\nbase_model: m\nadapter: qlora\n",
+        "stage: sft\nfinetuning_type: lora\nquantization_bit: 4\nquantization_method: bnb\n"}) {
+    const CommandLine command = read(recipe);
+    EXPECT_EQ(command.config.text("tuning"), "lora") << recipe;
+    EXPECT_EQ(command.config.text("quantization"), "nf4") << recipe;
+  }
+  EXPECT_EQ(read("stage: sft\nquantization_bit: null\n").config.text("quantization"), "none");
+  EXPECT_CONTAINS(refusal_of("stage: sft\nquantization_method: hqq\n"), "bitsandbytes");
 }
 
 TEST_F(Recipe, WhatIsNotThereIsNamedWithItsLine) {

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "models/core/storage.h"
 #include "src/files/hf/checkpoint_reader.h"
 #include "tests/train/run_test.h"
 #include "tests/train/tensor_files.h"
@@ -305,6 +306,57 @@ TEST_F(Adapters, GoOnBesideTheirModelAlone) {
   std::ofstream(root_ / "of_adapter/adapter_config.json") << config.dump();
   EXPECT_EQ(ferry({"eval", "--model=of_adapter", "--dataset=dev.tsv"}).code(), 4);
   EXPECT_NE(text_of(root_ / "err").find("which is an adapter itself"), std::string::npos)
+      << text_of(root_ / "err");
+}
+
+/** The same as beside the values that the stored bits stand for. */
+TEST_F(Adapters, LearnBesideQuantisedWeights) {
+  const auto quantised = [&](Storage storage) {
+    const fs::path model = root_ / ("llama_" + std::string(name_of(storage)));
+    fs::copy(root_ / "llama", model);
+    Tensors tensors = read_tensors(model);
+    for (auto& [name, tensor] : tensors) {
+      if (name.find("_proj") == name.npos) continue;
+      const int64_t rows = tensor.shape[0], columns = tensor.shape[1];
+      if (storage == Storage::nf4 && columns % kNf4Values_per_scale != 0) continue;
+      const StoredMatrix matrix = stored_matrix(storage, rows, columns, DType::f32);
+      std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes));
+      std::vector<float> scales(static_cast<size_t>(matrix.rows * matrix.row_scales));
+      auto* values = reinterpret_cast<float*>(tensor.bytes.data());
+      quantise(matrix, {values, static_cast<size_t>(rows * columns)}, codes.data(), scales.data());
+      for (int64_t row = 0; row < rows; ++row)
+        dequantise(matrix, codes.data() + row * matrix.row_bytes,
+                   scales.data() + row * matrix.row_scales, 0,
+                   {values + row * columns, static_cast<size_t>(columns)});
+    }
+    write_tensors(model, tensors);
+    return model.filename().string();
+  };
+  for (const Storage storage : {Storage::int8, Storage::nf4}) {
+    const std::string name(name_of(storage)), with_bits = "bits_" + name,
+                                              of_values = "values_" + name;
+    const std::string option = "--quantization=" + name;
+    ASSERT_EQ(ferry(of_texts(of_values, {"--model=" + quantised(storage)})).code(), 0)
+        << text_of(root_ / "err");
+    ASSERT_EQ(ferry(of_texts(with_bits, {option})).code(), 0) << text_of(root_ / "err");
+    const auto expected = losses_of(of_values), losses = losses_of(with_bits);
+    ASSERT_EQ(losses.size(), expected.size());
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], expected[i], 2e-4 * expected[i]) << name << " " << i;
+
+    // They stream, and a run goes on beside them, with the same bits.
+    const pid_t child = start(of_texts(with_bits + "_host", {option, "--placement=host"}));
+    wait_for_line(with_bits + "_host", 5);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    ASSERT_EQ(ferry(go_on(with_bits + "_host", {})).code(), 0) << text_of(root_ / "err");
+    EXPECT_TRUE(adapter_of(with_bits + "/final") == adapter_of(with_bits + "_host/final"));
+  }
+  EXPECT_EQ(ferry(of_texts("refused", {"--quantization=nf4", "--lora-targets=q_proj",
+                                       "--modules-to-save=down_proj"}))
+                .code(),
+            2);
+  EXPECT_NE(text_of(root_ / "err").find("multiple of 64"), std::string::npos)
       << text_of(root_ / "err");
 }
 

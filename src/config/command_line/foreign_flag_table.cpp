@@ -9,10 +9,10 @@ namespace ferry::config {
 namespace {
 
 constexpr std::string_view kAllWeights =
-    "this version quantises no weights, and has no adapters but LoRA's: tuning = lora streams the "
-    "model's 16-bit weights from host memory, so that they need no quantisation. `ferry plan` says "
-    "whether they fit; for all weights optim = adamw_8bit with master = split takes the least "
-    "memory";
+    "this version has no such adapters and no such quantised weights: tuning = lora streams the "
+    "model's 16-bit weights from host memory, and quantization = nf4 or int8 makes them smaller. "
+    "`ferry plan` says whether they fit; for all weights optim = adamw_8bit with master = split "
+    "takes the least memory";
 constexpr std::string_view kNoChat =
     "this version applies no chat template: write rows of prompt and completion with the "
     "template's text in them, and train with task = causal-lm; the loss is on the completion";
@@ -275,12 +275,19 @@ const std::vector<ForeignFlag>& foreign_flags() {
             "`ferry generate` goes on with texts by a trained model"),
       value("revision revision_of_model", "give the directory of that revision with --model",
             "main"),
+      value("quantization_method", "quantization = nf4 and int8 are those of bitsandbytes",
+            "bnb bitsandbytes"),
+      value("quantization_type bnb_4bit_quant_type", "quantization says it", "nf4"),
+      value("quantization_device_map bnb_4bit_compute_dtype bnb_4bit_quant_storage",
+            "dtype says what is computed in, and the planner where weights lie"),
+      boolean("double_quantization bnb_4bit_use_double_quant use_bnb_nested_quant",
+              "the scales of quantised weights stay in fp32, half a bit a weight"),
       refused("lora_model_dir lora_on_cpu lora_bias lora_target_parameters lora_fan_in_fan_out "
               "lora_use_dora use_dora lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
               "lora_embedding_kernel adapter_folder "
-              "adapter_name_or_path create_new_adapter merge_lora load_in_4bit "
-              "load_in_8bit quantization quantization_* model_quantization_* double_quantization "
-              "bnb_* use_bnb_nested_quant qlora* loftq_* oft_* pissa_* galore_* qgalore_* "
+              "adapter_name_or_path create_new_adapter merge_lora "
+              "model_quantization_* quantization_config qlora* loftq_* oft_* pissa_* galore_* "
+              "qgalore_* "
               "use_galore apollo_* use_apollo badam_* use_badam lisa_* relora* jagged_restart_* "
               "use_llama_pro module_dropout gptq qat fp8 fp8_* use_onebitllms kt_* use_kt",
               kAllWeights),

@@ -6,9 +6,7 @@ namespace ferry::config {
 namespace {
 
 constexpr std::string_view kAdapterGroup = "Adapters";
-constexpr std::string_view kNotQuantised =
-    "tuning = lora is the nearest: its weights keep 16 bits, and lie in host memory where the GPU "
-    "has no room";
+constexpr std::string_view kQlora = "write tuning = lora and quantization = nf4";
 
 }  // namespace
 
@@ -23,7 +21,7 @@ std::vector<Option> adapter_options() {
        .value = "full",
        .choices = {"full", "lora", "bitfit"},
        .choice_aliases = {{"freeze", "", "name the parameters that stay as they are with freeze"},
-                          {"qlora", "", kNotQuantised},
+                          {"qlora", "", kQlora},
                           {"oft", "", "lora is the nearest"}},
        .aliases = {{"finetuning_type"},
                    {"use_peft", "lora"},
@@ -105,6 +103,26 @@ std::vector<Option> adapter_options() {
        .help = "Modules that are trained whole beside the adapters, and saved with them: the ends "
                "of their names, as 'embed_tokens,lm_head'. A head that the model does not have yet "
                "always is."},
+      {.key = "quantization",
+       .label = "Bits of frozen weights",
+       .type = Type::choice,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "none",
+       .choices = {"none", "int8", "nf4"},
+       .choice_aliases = {{"4", "nf4"},
+                          {"8", "int8"},
+                          {"bnb_4bit", "nf4"},
+                          {"bnb_8bit", "int8"},
+                          {"fp4", "", "nf4 has as many bits and smaller errors"},
+                          {"gptq", "", "int8 and nf4 are there"},
+                          {"awq", "", "int8 and nf4 are there"}},
+       .aliases = {{"quantization_bit"}, {"load_in_4bit", "nf4"}, {"load_in_8bit", "int8"}},
+       .help = "Storage of the frozen matrices of the layers while adapters are trained. none: in "
+               "the type of compute, which is exact, and streams from host memory where the GPU "
+               "has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. Fewer bits are "
+               "for runs that 16 bits are too slow or too large for: the model that is adapted is "
+               "then off by what quantisation loses, and the adapter learns to make up for it."},
       {.key = "loraplus_lr_ratio",
        .label = "LoRA+ ratio",
        .type = Type::number,

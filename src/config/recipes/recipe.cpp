@@ -43,6 +43,7 @@ class RecipeReader {
     for (const auto& [key, node] : recipe_.fields)
       if (!node.is_null()) read_field(key, node);
     if (program_ == Program::llama_factory) take_lora_by_default();
+    if (is_qlora(recipe_.find("adapter"))) take("quantization", "nf4");
     if (program_ == Program::none) return;
     if (!recipe_.find("task") && !recipe_.find("stage") &&
         config_.origin("task").source <= Source::file)
@@ -64,13 +65,20 @@ class RecipeReader {
     throw Error(Fault::usage, "config.recipe", fmt::format("{}: {}", where(node), what), hint);
   }
 
+  /** axolotl's word for LoRA beside weights of 4 bits, or 8 where the recipe says so. */
+  static bool is_qlora(const YamlNode* node) {
+    return node && node->kind == YamlNode::Kind::scalar && node->text == "qlora";
+  }
+
+  /** Sets what the recipe means and does not say, unless it or a stronger source does. */
+  void take(const char* key, const char* value) {
+    if (config_.origin(key).source <= Source::file && !given_.contains(key))
+      config_.set(key, value, {Source::file, file_.string(), true});
+  }
+
   /** LLaMA-Factory trains a LoRA adapter of rank 8 on all linear maps where a recipe says nothing.
    */
   void take_lora_by_default() {
-    const auto take = [&](const char* key, const char* value) {
-      if (config_.origin(key).source <= Source::file && !given_.contains(key))
-        config_.set(key, value, {Source::file, file_.string(), true});
-    };
     const YamlNode* type = recipe_.find("finetuning_type");
     const bool says_nothing = !type || type->is_null();
     if (says_nothing) {
@@ -89,6 +97,7 @@ class RecipeReader {
     if (key == "eval_dataset" && program_ == Program::llama_factory)
       return read_named_data("eval_dataset", node);
     if (key == "dataset_dir" && program_ == Program::llama_factory) return;  // read with dataset
+    if (key == "adapter" && is_qlora(&node)) return set("tuning", "lora", node);
     if (key == "special_tokens" && node.kind == YamlNode::Kind::map) return read_tokens(node);
     if (key == "lr_scheduler_kwargs" && node.kind == YamlNode::Kind::map)
       return read_schedule(node);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "src/base/process/threads.h"
@@ -246,6 +247,31 @@ void make_plan_of(PlanAnswer& answer, bool looks_for_gains) {
     answer.time->one_rank_step_s = one_rank_step_s(answer);
 }
 
+/** Says what fewer bits of frozen weights would change, which nobody asked for: the result is
+ * another one, so it is the user's to choose. `table`: the model by other settings. */
+void offer_quantisation(const PlanAnswer& answer,
+                        const std::function<ModelTable(const config::Config&)>& table,
+                        const Tell& tell) {
+  constexpr double kWorthSaying = 0.05;
+  if (answer.config.text("tuning") == "full" || answer.config.text("quantization") != "none")
+    return;
+  config::Config config = answer.config;
+  config.choose("quantization", "nf4", "planner");
+  std::optional<Plan> plan;
+  try {
+    plan = find_plan(table(config), answer.request);
+  } catch (const Error&) {  // no matrix of this model can be stored so
+    return;
+  }
+  constexpr const char* kCost = "the frozen weights are then off by what 4 bits lose";
+  if (plan && answer.refusal)
+    tell(fmt::format("with quantization = nf4 it would fit; {}", kCost));
+  else if (plan && plan->predicted && answer.time &&
+           plan->predicted->step_s < (1 - kWorthSaying) * answer.time->step_s)
+    tell(fmt::format("with quantization = nf4 a step would take {:.3g} s in place of {:.3g} s; {}",
+                     plan->predicted->step_s, answer.time->step_s, kCost));
+}
+
 }  // namespace
 
 Verdict PlanAnswer::verdict() const {
@@ -325,9 +351,13 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   const PlanMachine& machine = answer.machine.machine;
   const int64_t n_labels =
       data ? data->texts.task->n_labels() : n_labels_without_data(found.config);
-  answer.model = make_model_table(settings, found.config, task_kind_of(settings).head, n_labels,
-                                  machine, sharing_of(settings, ranks_of(settings)));
-  apply_param_options(settings, answer.model);
+  const auto table = [&](const config::Config& by) {
+    ModelTable model = make_model_table(by, found.config, task_kind_of(by).head, n_labels, machine,
+                                        sharing_of(by, ranks_of(by)));
+    apply_param_options(by, model);
+    return model;
+  };
+  answer.model = table(settings);
 
   const int64_t max_length =
       choose_max_length(settings, answer.model.max_positions, machine.has_gpu);
@@ -346,6 +376,7 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   tell_all(answer.machine.notes);
   tell_all(answer.request.notes);
   make_plan_of(answer, question.looks_for_gains);
+  if (question.looks_for_gains) offer_quantisation(answer, table, tell);
   answer.disk = planned_disk(answer, settings);
   answer.nvme = planned_nvme(answer);
   return answer;

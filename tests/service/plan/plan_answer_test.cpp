@@ -241,6 +241,22 @@ TEST_F(PlanAnswers, LookForGainsOnlyWhereAsked) {
   EXPECT_EQ(without.time->step_s, with.time->step_s);
 }
 
+TEST_F(PlanAnswers, OfferFewerBitsOfFrozenWeightsWhereTheyHelp) {
+  const auto notes = [&](const Settings& more) {
+    Settings all = {{"model", "Qwen/Qwen3-8B"}, {"machine", "3060-12g"},   {"task", "causal-lm"},
+                    {"tuning", "lora"},         {"train_batch_size", "1"}, {"max_length", "256"},
+                    {"host_memory", "32GiB"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return planner_.answer(config_of(all)).notes;
+  };
+  const auto offer = Contains(HasSubstr("with quantization = nf4"));
+  EXPECT_THAT(notes({}), Contains(HasSubstr("with quantization = nf4 a step would take")));
+  EXPECT_THAT(notes({{"host_memory", "8GiB"}, {"gpu_memory", "6GiB"}}),
+              Contains(HasSubstr("with quantization = nf4 it would fit")));
+  EXPECT_THAT(notes({{"quantization", "nf4"}}), Not(offer));
+  EXPECT_THAT(notes({{"machine", "4090-24g"}, {"train_batch_size", "64"}}), Not(offer));
+}
+
 TEST_F(PlanAnswers, ThrowWhatIsWrongWithTheSettings) {
   const auto fault_of = [&](const Settings& more) {
     try {
