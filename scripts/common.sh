@@ -57,3 +57,26 @@ find_nvcc() {
   candidate=$(site_packages)/nvidia/cu13/bin/nvcc
   if [ -x "$candidate" ]; then nvcc=$candidate; fi
 }
+
+# fetch_sources DIR ARGUMENT...: pip downloads source packages into DIR as they are. It asks each for its name by
+# the package's own builder, which would be fetched for that; another one of that name answers in its place.
+fetch_sources() {
+  local to=$1
+  shift
+  mkdir -p "$to/builder/scikit_build_core"
+  : >"$to/builder/scikit_build_core/__init__.py"
+  cat >"$to/builder/scikit_build_core/build.py" <<'PYTHON'
+import email, os, shutil
+
+
+def prepare_metadata_for_build_wheel(directory, config_settings=None):
+    with open('PKG-INFO') as file:
+        facts = email.message_from_file(file)
+    name = f"{facts['Name'].replace('-', '_')}-{facts['Version']}.dist-info"
+    os.makedirs(os.path.join(directory, name))
+    shutil.copy('PKG-INFO', os.path.join(directory, name, 'METADATA'))
+    return name
+PYTHON
+  PYTHONPATH=$to/builder "$venv/bin/python" -m pip download -q --no-deps --no-binary :all: --no-build-isolation \
+    --no-input --disable-pip-version-check -d "$to" "$@"
+}
