@@ -212,6 +212,24 @@ void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids, boo
          continues ? Unit::rest : Unit::text);
 }
 
+void Tokenizer::append_spans(std::string_view text,
+                             std::vector<int32_t>& ids,
+                             std::vector<text::Span>& spans,
+                             bool continues) const {
+  Encoding::Work work;
+  const size_t first = ids.size();
+  append(text, std::numeric_limits<size_t>::max(), work, {ids, &spans},
+         continues ? Unit::rest : Unit::text);
+  trim(text, std::span(ids).subspan(first), std::span(spans).subspan(first));
+}
+
+std::vector<std::string> Tokenizer::control_texts() const {
+  std::vector<std::string> texts;
+  for (const text::AddedToken& token : spec_.added)
+    if (token.special) texts.push_back(token.content);
+  return texts;
+}
+
 void Tokenizer::append_part(std::string_view part,
                             bool begins,
                             bool ends,

@@ -100,6 +100,11 @@ class Tokenizer {
    * second part of a longer text, so that what the stages put in front of a text is left out.
    * Throws as encode. */
   void append_ids(std::string_view text, std::vector<int32_t>& ids, bool continues = false) const;
+  /** The same with the bytes of each token in the text, as encode() tells them. */
+  void append_spans(std::string_view text,
+                    std::vector<int32_t>& ids,
+                    std::vector<text::Span>& spans,
+                    bool continues = false) const;
   /** The same of a part of a text (src/text/text_cut.h): with the special tokens in front of the
    * text where it begins with the part, and those behind it where it ends with it. */
   void append_part(std::string_view part,
@@ -122,6 +127,10 @@ class Tokenizer {
 
   /** The token of an id in [0, vocab_size()). */
   const std::string& id_to_token(int32_t id) const;
+
+  /** The texts of the tokens that control a model: those that decode leaves out. */
+  std::vector<std::string> control_texts() const;
+  bool is_control(int32_t id) const { return special_[static_cast<size_t>(id)]; }
 
   /** The id of a token, -1 if there is none. Takes time that grows with the vocabulary. */
   int32_t token_to_id(std::string_view token) const;

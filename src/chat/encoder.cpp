@@ -1,0 +1,195 @@
+#include "src/chat/encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/base/json/json_reader.h"
+#include "src/chat/template_source.h"
+#include "src/data/content_hash.h"
+#include "src/files/plain_file.h"
+
+namespace ferry::chat {
+namespace {
+
+namespace fs = std::filesystem;
+
+/** The tokens that end a text by generation_config.json, and the tokenizer's own. */
+std::vector<std::string> end_texts_of(const fs::path& directory, const Tokenizer& tokenizer) {
+  std::vector<std::string> texts;
+  const auto add = [&](int64_t id) {
+    if (id < 0 || id >= tokenizer.vocab_size()) return;
+    const std::string& text = tokenizer.id_to_token(static_cast<int32_t>(id));
+    if (!text.empty() && std::ranges::count(texts, text) == 0) texts.push_back(text);
+  };
+  add(tokenizer.special_ids().eos);
+  const fs::path file = directory / "generation_config.json";
+  if (!path_exists(file)) return texts;
+  const auto config = JsonReader::parse(read_text_file(file),
+                                        {file.string(), "chat.template", "remove or mend it"});
+  const auto ids = config.find("eos_token_id");
+  if (!ids) return texts;
+  if (!ids->is_list()) {
+    add(ids->integer(-1, INT32_MAX));
+  } else {
+    for (size_t i = 0; i < ids->size(); ++i)
+      add(ids->at(i).integer(-1, INT32_MAX));
+  }
+  return texts;
+}
+
+Json variables_of(const ChatSettings& settings,
+                  const fs::path& directory,
+                  const Tokenizer& tokenizer) {
+  Json variables = special_tokens_in(directory);
+  const auto add = [&](const char* name, int32_t id) {
+    if (!variables.contains(name) && id >= 0) variables[name] = tokenizer.id_to_token(id);
+  };
+  add("bos_token", tokenizer.special_ids().bos);
+  add("eos_token", tokenizer.special_ids().eos);
+  for (const auto& [name, value] : settings.template_variables.items())
+    variables[name] = value;
+  return variables;
+}
+
+/** The tokens that overlap a range of bytes, as transformers' masks have it. */
+text::Span tokens_in(const std::vector<text::Span>& spans, text::Span bytes) {
+  const auto begin =
+      std::ranges::find_if(spans, [&](const text::Span& span) { return span.end > bytes.begin; });
+  const auto end = std::find_if(begin, spans.end(),
+                                [&](const text::Span& span) { return span.begin >= bytes.end; });
+  return text::span_of(static_cast<size_t>(begin - spans.begin()),
+                       static_cast<size_t>(end - spans.begin()));
+}
+
+}  // namespace
+
+ChatEncoder::ChatEncoder(const ChatSettings& settings,
+                         const fs::path& directory,
+                         const Tokenizer& tokenizer)
+    : settings_(settings) {
+  std::optional<TemplateSource> source;
+  if (settings.chat_template != "model") source = template_named(settings.chat_template);
+  try {
+    if (!source) source = template_of_model(directory);
+    if (!source)
+      throw Error(Fault::data, "chat.template",
+                  fmt::format("'{}' has no chat template", directory.string()),
+                  "name one with --chat-template: a .jinja file, or alpaca, chatml, llama3, vicuna "
+                  "or zephyr");
+    template_text_ = source->text;
+    TemplateUse use = {.chat = ChatTemplate::parse(source->text, source->name),
+                       .with_tools = nullptr,
+                       .variables = variables_of(settings, directory, tokenizer),
+                       .now = settings.now,
+                       .control_texts = tokenizer.control_texts(),
+                       .end_texts = end_texts_of(directory, tokenizer)};
+    if (!source->tools_text.empty())
+      use.with_tools = ChatTemplate::parse(source->tools_text, source->name + " (tool_use)");
+    renderer_.emplace(std::move(use));
+  } catch (const Error&) {
+    fault_ = std::current_exception();
+  }
+}
+
+bool ChatEncoder::tells_date() const {
+  if (!renderer_) return false;
+  const TemplateUse& use = renderer_->use();
+  return use.chat->tells_date() || (use.with_tools && use.with_tools->tells_date());
+}
+
+uint64_t ChatEncoder::key() const {
+  ContentHash hash;
+  hash.add_text(template_text_);
+  hash.add_number(static_cast<uint64_t>(settings_.train_on));
+  hash.add_number(settings_.takes_prompts);
+  if (!renderer_) return hash.value();
+  const TemplateUse& use = renderer_->use();
+  hash.add_text(use.with_tools ? use.with_tools->source() : "");
+  hash.add_text(use.variables.dump());
+  if (tells_date()) hash.add_number(static_cast<uint64_t>(use.now));
+  for (const std::string& text : use.end_texts)
+    hash.add_text(text);
+  return hash.value();
+}
+
+std::optional<EncodedChat> ChatEncoder::encode(const Conversation& conversation,
+                                               const Tokenizer& tokenizer,
+                                               int64_t max_length,
+                                               const std::string& place) const {
+  if (!renderer_) std::rethrow_exception(fault_);
+  const RenderedChat chat = renderer_->render(conversation, settings_.train_on, place);
+  EncodedChat out;
+  std::vector<text::Span> spans;
+  const std::string_view text = chat.text;
+  size_t begin = 0;
+  for (size_t i = 0; i <= chat.cuts.size(); ++i) {
+    const size_t end = i < chat.cuts.size() ? chat.cuts[i] : text.size();
+    const size_t first = spans.size();
+    if (begin < end)
+      tokenizer.append_spans(text.substr(begin, end - begin), out.ids, spans, /*continues=*/i > 0);
+    for (size_t t = first; t < spans.size(); ++t)
+      spans[t] = text::span_of(spans[t].begin + begin, spans[t].end + begin);
+    begin = end;
+  }
+  if (!chat.cuts.empty()) {
+    const std::lock_guard lock(mutex_);
+    ++n_with_controls_;
+    // The first by name and line, whichever thread saw it first.
+    const auto is_before = [](const std::string& a, const std::string& b) {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;
+    };
+    if (first_with_controls_.empty() || is_before(place, first_with_controls_))
+      first_with_controls_ = place;
+  }
+  for (const text::Span& answer : chat.answers)
+    if (const text::Span tokens = tokens_in(spans, answer); tokens.begin < tokens.end)
+      out.answers.push_back(tokens);
+  if (out.answers.empty())
+    throw Error(Fault::data, "chat.mask", fmt::format("{}: the answers have no tokens", place),
+                "leave the row out");
+  // A text without an end would not teach the model to stop.
+  const int32_t eos = tokenizer.special_ids().eos;
+  if (out.answers.back().end == out.ids.size() && eos >= 0 &&
+      !tokenizer.is_control(out.ids.back())) {
+    out.ids.push_back(eos);
+    ++out.answers.back().end;
+  }
+  const auto length = static_cast<size_t>(max_length);
+  if (out.ids.size() <= length) return out;
+  out.was_cut = true;
+  if (settings_.train_on == TrainOn::all) {
+    out.ids.resize(length);
+    out.answers.back().end = static_cast<uint32_t>(length);
+    return out;
+  }
+  std::vector<text::Span> whole;
+  for (const text::Span& answer : out.answers)
+    if (answer.end <= length) whole.push_back(answer);
+  if (whole.empty()) {
+    text::Span first = out.answers.front();
+    if (first.begin >= length) return std::nullopt;
+    first.end = static_cast<uint32_t>(length);
+    whole.push_back(first);
+  }
+  out.answers = std::move(whole);
+  out.ids.resize(out.answers.back().end);
+  return out;
+}
+
+std::vector<std::string> ChatEncoder::take_notes() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> notes;
+  if (n_with_controls_ > 0)
+    notes.push_back(fmt::format(
+        "warning: {} chat{} control tokens of the model in what people wrote, the first is {}: "
+        "they "
+        "are read as plain text",
+        n_with_controls_, n_with_controls_ == 1 ? " has" : "s have", first_with_controls_));
+  n_with_controls_ = 0;
+  first_with_controls_.clear();
+  return notes;
+}
+
+}  // namespace ferry::chat
