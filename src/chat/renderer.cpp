@@ -102,8 +102,12 @@ class Job {
     if (on == TrainOn::all) {
       out.answers.push_back(text::span_of(0, whole_.text.size()));
     } else if (on == TrainOn::each && chat_.marks_answers() && are_all_trained()) {
+      const std::vector<size_t> turns = trained_turns(on);
+      if (turns.size() == whole_.generated.size())
+        for (size_t i = 0; i < turns.size(); ++i)
+          check_shows(turns[i], whole_.generated[i]);
       for (const text::Span& span : whole_.generated)
-        out.answers.push_back(with_end(span));
+        out.answers.push_back(with_end(span, /*by_any=*/false));
       if (out.answers.empty()) refuse_mask("it marks none");
     } else {
       for (const size_t turn : trained_turns(on))
@@ -207,7 +211,8 @@ class Job {
     size_t i = 0;
     for (size_t t = 0; t < turn; ++t)
       i += conversation_.turns[t].is_answer();
-    return with_end(whole_.generated[i]);
+    check_shows(turn, whole_.generated[i]);
+    return with_end(whole_.generated[i], /*by_any=*/false);
   }
 
   /** The text up to the answer is what the model is asked with, where the template begins answers
@@ -222,19 +227,63 @@ class Job {
       const auto answered = try_turns(turn + 1, false);
       if (!answered || !answered->starts_with(*asked)) return span_of_text(turn);
       end = text.starts_with(*answered) ? answered->size() : end_by_token(*answered, begin);
+    } else {
+      end = end_before_more(begin);
     }
-    const text::Span span = with_end(text::span_of(begin, end));
+    const text::Span span = with_end(text::span_of(begin, end), /*by_any=*/true);
     check_shows(turn, span);
     return span;
   }
 
-  /** The control token that ends the answer in a text of its own ends it in the whole, too. */
-  size_t end_by_token(const std::string& answered, size_t begin) const {
-    const std::string_view token = last_control(std::string_view(answered).substr(begin));
+  /** The end of an answer that is written in another way where turns follow it: `answered` is the
+   * text that ends with it. */
+  size_t end_by_token(std::string_view answered, size_t begin) const {
+    const std::string_view text = whole_.text;
+    const size_t same = same_start(answered, text);
+    // Only what stands behind the answer's end is another.
+    if (same > begin && !last_control(text.substr(begin, same - begin)).empty()) return same;
+    const std::string_view token = last_control(answered.substr(begin));
     if (token.empty()) refuse_mask("an earlier answer is written in another way than the last one");
-    const size_t at = whole_.text.find(token, begin);
-    if (at == whole_.text.npos) refuse_mask("an earlier answer has no end");
+    // Only the token that ends it is another.
+    if (same > begin && trimmed(answered.substr(same)) == token)
+      if (const std::string_view other = first_control(text.substr(same)); !other.empty())
+        return same + other.size();
+    const size_t at = text.find(token, begin);
+    if (at == text.npos) refuse_mask("an earlier answer has no end");
     return at + token.size();
+  }
+
+  /** The end of the last answer: without what ends the whole text behind it. */
+  size_t end_before_more(size_t begin) const {
+    const std::string_view text = whole_.text;
+    Json messages = conversation_.messages(form_, conversation_.turns.size());
+    messages.push_back({{"role", kUser}, {"content", "?"}});
+    try {
+      const std::string more = render(std::move(messages), false).text;
+      const size_t same = same_start(more, text);
+      if (same > begin && !last_control(text.substr(begin, same - begin)).empty()) return same;
+    } catch (const TemplateRaised&) {  // it takes no further turn
+    }
+    return text.size();
+  }
+
+  /** Where two texts part, before a control token that one of them has there. */
+  size_t same_start(std::string_view a, std::string_view b) const {
+    const size_t same = common_start(a, b);
+    size_t longest = 0;
+    for (const std::string& control : use_.control_texts)
+      longest = std::max(longest, control.size());
+    for (size_t back = std::min(same, longest); back > 0; --back)
+      for (const std::string_view text : {a, b})
+        if (first_control(text.substr(same - back)).size() > back) return same - back;
+    return same;
+  }
+
+  /** The control token that a text begins with; empty for none. */
+  std::string_view first_control(std::string_view text) const {
+    for (const std::string& control : use_.control_texts)
+      if (text.starts_with(control)) return text.substr(0, control.size());
+    return {};
   }
 
   /** The control token at the end of a text, but for white space; empty for none. */
@@ -279,11 +328,13 @@ class Job {
     const std::string_view said = trimmed(*answer.text),
                            seen = trimmed(text.substr(shown.begin, shown.size()));
     if (seen.empty() || !said.ends_with(seen)) refuse_mask("it changes an answer's text");
-    return with_end(shown);
+    return with_end(shown, /*by_any=*/true);
   }
 
-  /** The answer with the token that ends it, and nothing behind that. */
-  text::Span with_end(text::Span span) const {
+  /** The answer with the token that ends it, and nothing behind that. `by_any`: a control token
+   * that follows at once ends it, as that of the next turn does where answers have no end of their
+   * own (GLM). */
+  text::Span with_end(text::Span span, bool by_any) const {
     const std::string_view text = whole_.text;
     const std::string_view inside = text.substr(span.begin, span.size());
     if (const std::string_view token = last_control(inside); !token.empty()) {
@@ -293,6 +344,10 @@ class Job {
       return span;
     }
     const std::string_view rest = text.substr(span.end);
+    if (by_any) {
+      span.end += static_cast<uint32_t>(first_control(rest).size());
+      return span;
+    }
     const size_t n_space = std::min(rest.find_first_not_of(" \t\r\n"), rest.size());
     for (const std::string& end : use_.end_texts)
       if (rest.substr(n_space).starts_with(end))
@@ -303,12 +358,15 @@ class Job {
   /** A template that leaves the answer out would train its frame alone. */
   void check_shows(size_t turn, text::Span span) const {
     const Turn& answer = conversation_.turns[turn];
-    if (!answer.text || !answer.calls.empty()) return;
+    const std::string_view seen = std::string_view(whole_.text).substr(span.begin, span.size());
+    for (const ToolCall& call : answer.calls)
+      if (seen.find(call.name) == seen.npos) refuse_mask("it leaves out a call of a tool");
+    // A template's own marks are about what it writes, in whichever way.
+    if (!answer.text || !answer.calls.empty() || chat_.marks_answers()) return;
     std::string_view said = trimmed(*answer.text);
     // Thinking inside of a text is what templates take out.
     if (const size_t at = said.rfind("</think>"); at != said.npos)
       said = trimmed(said.substr(at + 8));
-    const std::string_view seen = std::string_view(whole_.text).substr(span.begin, span.size());
     if (seen.find(said) == seen.npos) refuse_mask("it leaves out or changes an answer's text");
   }
 

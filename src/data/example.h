@@ -72,6 +72,7 @@ struct Example {
   std::string place;             // "train.jsonl:17" while it is read, for messages; else empty
   TextPart part = TextPart::whole;
   bool continues = false;  // of a later part: as Tokenizer::append_ids takes it
+  bool is_chat = false;    // the text is what chat::packed() gives (src/chat/conversation.h)
 };
 
 /** The names of the classes in the order of their ids: `id2label`, saved with the model. */

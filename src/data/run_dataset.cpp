@@ -66,6 +66,7 @@ DatasetOptions dataset_options(const Setting& setting, const std::string& path, 
   options.delimiter = delimiter_of(text("dataset_delimiter"));
   options.quoting = quoting_of(text("dataset_quoting"));
   options.problem = parse_problem_type(text("problem_type"));
+  options.prompts_are_chats = setting("chat_template").has_value();
   options.rows = rows.form;
   options.labels = rows.labels;
   return options;

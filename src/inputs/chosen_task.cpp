@@ -37,8 +37,22 @@ bool is_language_model(const HfConfig& model) {
   return model.architectures.empty() || kind_of_model(model).name == kTask;
 }
 
+/** The first row is one of turns. */
+bool holds_chats(const config::Config& config, const std::string& data) {
+  const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
+  try {
+    const RowNeed rows = {.form = RowForm::documents, .labels = LabelUse::ignored};
+    const auto examples = open_dataset(dataset_options(setting, data, rows))->examples();
+    Example first;
+    return examples->next(first) && first.is_chat;
+  } catch (const Error&) {  // no documents
+    return false;
+  }
+}
+
 /** The data can be read with labels, those of a column that is one by its name or alone. */
 bool has_labels(const config::Config& config, const std::string& data) {
+  if (holds_chats(config, data)) return false;
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   const auto opens = [&](LabelUse labels) {
     const auto reader = open_dataset(dataset_options(setting, data, {.labels = labels}));

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "models/family.h"
 #include "src/base/error.h"
+#include "src/base/json/json_reader.h"
 #include "src/data/read/dataset_files.h"
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
@@ -84,10 +86,45 @@ LongPrompts long_prompts_of(const config::Config& config) {
 TaskSettings task_settings(const config::Config& config,
                            const HfConfig& model,
                            const Tokenizer* tokenizer = nullptr) {
-  return {.doc_stride = config.integer("doc_stride"),
+  return {.chats = nullptr,
+          .doc_stride = config.integer("doc_stride"),
           .max_answer_length = config.integer("max_answer_length"),
           .long_prompts = long_prompts_of(config),
           .padding = padding_of(model, tokenizer)};
+}
+
+/** Noon of a day, "2026-01-31"; of today where none is given. */
+std::time_t moment_of(const std::optional<std::string>& day) {
+  std::tm time = {};
+  const std::time_t now = std::time(nullptr);
+  ::localtime_r(&now, &time);
+  time.tm_min = time.tm_sec = 0;
+  const char* end = day ? ::strptime(day->c_str(), "%Y-%m-%d", &time) : "";
+  if (!end || *end != '\0')
+    throw Error(Fault::usage, "config.chat_date",
+                fmt::format("chat_date is '{}'", day.value_or("")),
+                "expected a day as 2026-01-31, or auto");
+  time.tm_hour = 12;
+  time.tm_isdst = -1;
+  return std::mktime(&time);
+}
+
+chat::TrainOn train_on_of(const config::Config& config) {
+  const std::string& turns = config.text("train_on_turns");
+  return turns == "last"  ? chat::TrainOn::last
+         : turns == "all" ? chat::TrainOn::all
+                          : chat::TrainOn::each;
+}
+
+chat::Json template_variables_of(const config::Config& config) {
+  const std::string& text = config.text("chat_template_kwargs");
+  chat::Json variables = chat::Json::object();
+  if (trim(text).empty()) return variables;
+  if (const auto fault = parse_json(text, variables); fault || !variables.is_object())
+    throw Error(Fault::usage, "config.chat_template_kwargs",
+                fmt::format("chat_template_kwargs is '{}', which is no object of JSON", text),
+                R"(expected one such as '{"enable_thinking": false}')");
+  return variables;
 }
 
 /** Single texts beside a model of pairs, or the reverse, would be answered at random. */
@@ -159,9 +196,24 @@ std::unique_ptr<ExampleStream> TextSource::examples() const {
   return all;
 }
 
+std::shared_ptr<const chat::ChatEncoder> chat_encoder_of(const config::Config& config,
+                                                         const std::filesystem::path& directory,
+                                                         const Tokenizer& tokenizer) {
+  const auto named = config.maybe_text("chat_template");
+  chat::ChatSettings settings = {.takes_prompts = named.has_value(),
+                                 .train_on = train_on_of(config),
+                                 .template_variables = template_variables_of(config),
+                                 .now = moment_of(config.maybe_text("chat_date"))};
+  // A checkpoint holds the template that its run began with.
+  const bool is_resumed = !config.text("resume_from_checkpoint").empty();
+  if (named && *named != "tokenizer_default" && !is_resumed) settings.chat_template = *named;
+  return std::make_shared<const chat::ChatEncoder>(settings, directory, tokenizer);
+}
+
 Texts texts_to_train_on(const config::Config& config,
                         const HfConfig& model,
-                        const Tokenizer* tokenizer) {
+                        const Tokenizer* tokenizer,
+                        const std::filesystem::path& directory) {
   const TaskKind& kind = task_kind_of(config);
   Texts texts;
   auto all = open_training_data(config, kind.rows);
@@ -169,7 +221,10 @@ Texts texts_to_train_on(const config::Config& config,
     scheme->is_unbalanced = all->scheme().is_unbalanced;
     all = open_training_data(config, kind.rows, &*scheme);
   }
-  texts.task = kind.make(all->scheme(), task_settings(config, model, tokenizer));
+  TaskSettings settings = task_settings(config, model, tokenizer);
+  if (tokenizer && kind.generates())
+    settings.chats = chat_encoder_of(config, directory, *tokenizer);
+  texts.task = kind.make(all->scheme(), settings);
   texts.notes = all->notes();
   if (std::string note = tokenizer ? note_of_missing_end(config, *tokenizer) : ""; !note.empty())
     texts.notes.push_back(std::move(note));
@@ -203,10 +258,12 @@ Texts texts_to_train_on(const config::Config& config,
 
 Texts texts_to_answer(const config::Config& config,
                       const HfDirectory& model,
+                      const Tokenizer& tokenizer,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
   const TaskKind& kind = kind_of_model(model.config());
   TaskSettings settings = task_settings(config, model.config());
+  if (kind.generates()) settings.chats = chat_encoder_of(config, model.tokenizer(), tokenizer);
   if (!wants_labels) settings.long_prompts = LongPrompts::refuse;  // each text has its answer
   Texts texts = {.task = kind.of_model(model.config(), settings)};
   if (!texts.task->answers_texts() && !wants_labels)

@@ -42,10 +42,18 @@ struct Texts {
 };
 
 /** The texts of `ferry train`. Labels that the model knows already keep the model's order. Without
- * a tokenizer nothing is known but what the model's configuration says of padding. */
+ * a tokenizer nothing is known but what the model's configuration says of padding. `directory`
+ * holds the tokenizer, and the model's chat template. */
 Texts texts_to_train_on(const config::Config& config,
                         const HfConfig& model,
-                        const Tokenizer* tokenizer = nullptr);
+                        const Tokenizer* tokenizer = nullptr,
+                        const std::filesystem::path& directory = {});
+
+/** Makes tokens of chats as the settings say, by the template of the model in `directory` where
+ * they name none. Throws Error(usage) for settings that are wrong. */
+std::shared_ptr<const chat::ChatEncoder> chat_encoder_of(const config::Config& config,
+                                                         const std::filesystem::path& directory,
+                                                         const Tokenizer& tokenizer);
 
 /** The data of the option dataset; mixed where dataset_shares gives shares. `known` may be null.
  * Throws Error(usage) where there are not as many shares as data sets. */
@@ -68,6 +76,7 @@ int64_t n_labels_without_data(const HfConfig& model);
  * `words`, or without those standard input. */
 Texts texts_to_answer(const config::Config& config,
                       const HfDirectory& model,
+                      const Tokenizer& tokenizer,
                       bool wants_labels,
                       const std::vector<std::string>& words);
 

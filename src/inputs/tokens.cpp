@@ -170,6 +170,8 @@ class Tokenizing {
         },
         options, writer);
     add_late_notes(examples->notes());
+    for (std::string& note : task_.take_notes())
+      notes_.push_back(std::move(note));
   }
 
   /** Those of the reader are said already. */

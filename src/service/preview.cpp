@@ -90,6 +90,9 @@ class Sampling {
                               .answer = has_labels_ ? task_.answer(example) : std::string(),
                               .is_truncated = sequences[i].truncated};
       fill_tokens(data, static_cast<int64_t>(i), sample);
+      // The template's text is what the model sees, and what a person knows the chat by.
+      if (example.is_chat)
+        sample.text = tokenizer_.decode(sequences[i].ids, /*skip_special=*/false);
       if (i < places.size()) set_places(places[i], sample);
       out.push_back(std::move(sample));
     }
@@ -125,7 +128,8 @@ class Sampling {
   static bool shorten(Example& example) {
     const bool goes_on = !ends_text(example.part);
     example.part = TextPart::whole;
-    if (example.text_pair || example.text.size() <= kDocument_bytes) return goes_on;
+    if (example.text_pair || example.is_chat || example.text.size() <= kDocument_bytes)
+      return goes_on;
     example.text.resize(kDocument_bytes);
     example.text.resize(std::min(first_invalid_utf8(example.text), example.text.size()));
     return true;
@@ -312,7 +316,7 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");
   const Tokenizer tokenizer = Tokenizer::open(model.directory);
-  const Texts texts = texts_to_train_on(config, model.config, &tokenizer);
+  const Texts texts = texts_to_train_on(config, model.config, &tokenizer, model.directory);
   const Task& task = *texts.task;
   task.check(tokenizer);
   std::ranges::for_each(texts.notes, tell);
@@ -337,6 +341,7 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
   preview.numbers = numbers_of(preview.samples, task.draws_asked_tokens());
   if (!question.counts_all) return preview;
 
+  task.take_notes();  // of the examples above, which come again
   const Data data = tokenize(
       texts, tokenizer,
       token_settings(config, task, model.directory, preview.max_length, n_usable_threads()));

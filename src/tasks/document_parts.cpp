@@ -28,7 +28,8 @@ bool DocumentParts::next(Example& example) {
 bool DocumentParts::begin(Example& example) {
   if (!from_->next(example)) return false;
   const bool is_short = example.text.size() <= 2 * part_bytes_;
-  if (example.text_pair || (example.part == TextPart::whole && is_short)) return true;
+  if (example.text_pair || example.is_chat || (example.part == TextPart::whole && is_short))
+    return true;
   is_open_ = is_first_ = true;
   continues_ = false;
   is_read_ = ends_text(example.part);
@@ -89,7 +90,7 @@ std::optional<size_t> find_document_cut(const DatasetReader& reader, double frac
   int64_t n_examples = 0;
   for (Example example; examples->next(example); n_bytes += example.text.size()) {
     n_examples += begins_text(example.part);
-    if (n_examples > 1 || example.text_pair) return std::nullopt;
+    if (n_examples > 1 || example.text_pair || example.is_chat) return std::nullopt;
     const std::string_view inside = trim(example.text);
     if (inside.empty()) continue;
     const auto begin = n_bytes + static_cast<size_t>(inside.data() - example.text.data());

@@ -95,21 +95,39 @@ class MaskedLm : public LanguageModel {
 class CausalLm : public LanguageModel {
  public:
   CausalLm(LabelScheme scheme, const TaskSettings& settings)
-      : LanguageModel(std::move(scheme)), long_prompts_(settings.long_prompts) {}
+      : LanguageModel(std::move(scheme)),
+        long_prompts_(settings.long_prompts),
+        chats_(settings.chats) {}
 
   std::string_view name() const override { return "causal-lm"; }
   LossKind loss() const override { return LossKind::causal_lm; }
 
   bool takes_parts() const override { return true; }
-  int64_t setting_of_samples() const override { return static_cast<int64_t>(long_prompts_); }
+  int64_t setting_of_samples() const override {
+    const uint64_t key = chats_ ? chats_->key() << 2 : 0;
+    return static_cast<int64_t>(key | static_cast<uint64_t>(long_prompts_));
+  }
+  std::vector<std::string> take_notes() const override {
+    return chats_ ? chats_->take_notes() : std::vector<std::string>();
+  }
+  bool depends_on_day() const override { return chats_ && chats_->tells_date(); }
+  std::string chat_template() const override {
+    // A model's own is among its files already.
+    return chats_ && chats_->settings().takes_prompts ? chats_->template_text() : std::string();
+  }
 
   /** A document in windows of max_length tokens, the end-of-text token at its end; or a prompt with
-   * its completion, and the number of the prompt's tokens as the label. The completion goes on with
+   * its completion, and the number of the prompt's tokens as the label; or a chat, and where each
+   * of its answers begins and ends. The completion goes on with
    * the prompt's text: a tokenizer that puts a blank before a text puts none before it. */
   void encode(const Example& example,
               const Tokenizer& tokenizer,
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
+    if (is_chat(example)) {
+      encode_chat(example, tokenizer, max_length, out);
+      return;
+    }
     thread_local Encoding encoding;
     std::vector<int32_t>& ids = encoding.ids;
     const bool ends = ends_text(example.part);
@@ -154,6 +172,10 @@ class CausalLm : public LanguageModel {
     for (size_t s = 0; s < batch.samples.size(); ++s) {
       const auto labels = from.labels(batch.samples[s]);
       if (labels.empty()) continue;
+      if (labels.size() > 1) {
+        keep_answers(batch, s, labels);
+        continue;
+      }
       // The last token of a prompt has the first of the completion to guess.
       const auto begin = static_cast<size_t>(batch.cu_seqlens[s]);
       const auto end = begin + static_cast<size_t>(std::max(labels.front() - 1, 0));
@@ -176,16 +198,19 @@ class CausalLm : public LanguageModel {
   }
   bool is_unasked(const TokenizedDataset& data, int64_t sequence) const override {
     const auto labels = data.labels(sequence);
+    if (labels.size() > 1) return false;
     const int64_t n_prompt = labels.empty() ? 1 : std::max(labels.front(), 1);
     return data.n_ids(sequence) <= n_prompt;
   }
   FieldNames field_names(const Example& example) const override {
+    if (is_chat(example)) return {.text = "chat"};
     if (!example.text_pair) return {};
     return {.text = "prompt", .text_pair = "completion"};
   }
   std::vector<TokenPlaces> places(const Example& example,
                                   const Tokenizer& tokenizer,
                                   int64_t max_length) const override {
+    if (is_chat(example)) return {};  // the template's text is not the data's
     Encoding encoding;
     tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding, Offsets::keep);
     TokenPlaces whole = places_of(encoding);
@@ -209,6 +234,57 @@ class CausalLm : public LanguageModel {
   }
 
  private:
+  /** A chat of the data, or a prompt with its completion where the settings take them for one. */
+  bool is_chat(const Example& example) const {
+    return example.is_chat || (example.text_pair && chats_ && chats_->settings().takes_prompts);
+  }
+
+  void encode_chat(const Example& example,
+                   const Tokenizer& tokenizer,
+                   int64_t max_length,
+                   std::vector<TokenizedExample>& out) const {
+    FERRY_CHECK(chats_, "a chat, and nothing that encodes it");
+    chat::Conversation conversation;
+    if (example.is_chat) {
+      conversation = chat::unpacked(example.text);
+    } else {
+      conversation.turns.push_back(
+          {.role = std::string(chat::kUser), .text = example.text, .thinking = {}});
+      conversation.turns.push_back(
+          {.role = std::string(chat::kAssistant), .text = *example.text_pair, .thinking = {}});
+    }
+    const std::string place = example.place.empty() ? "a chat" : example.place;
+    const auto encoded = chats_->encode(conversation, tokenizer, max_length, place);
+    if (!encoded && long_prompts_ == LongPrompts::refuse)
+      throw Error(Fault::data, "data.tokenize",
+                  fmt::format("{}: the first answer of the chat has no room within {} tokens",
+                              place, max_length),
+                  "raise max_length, or shorten the chat");
+    if (!encoded) return;
+    TokenizedExample sample = {.ids = encoded->ids, .truncated = encoded->was_cut};
+    for (const text::Span& answer : encoded->answers) {
+      sample.labels.push_back(static_cast<int32_t>(answer.begin));
+      sample.labels.push_back(static_cast<int32_t>(answer.end));
+    }
+    out.push_back(std::move(sample));
+  }
+
+  /** Takes the labels from all tokens but those before an answer's: `answers` has where each one
+   * begins and ends. */
+  static void keep_answers(MicroBatch& batch, size_t s, std::span<const int32_t> answers) {
+    const auto begin = static_cast<size_t>(batch.cu_seqlens[s]),
+               end = static_cast<size_t>(batch.cu_seqlens[s + 1]);
+    size_t at = 0;  // of the answer that the next token may belong to
+    for (size_t i = begin; i < end; ++i) {
+      const auto next = static_cast<int32_t>(i - begin) + 1;
+      while (at + 1 < answers.size() && answers[at + 1] <= next)
+        at += 2;
+      if (at + 1 < answers.size() && answers[at] <= next) continue;
+      batch.n_label_items -= batch.labels[i] != kNoLabel;
+      batch.labels[i] = kNoLabel;
+    }
+  }
+
   /** A completion goes on with its prompt, so its first tokens may be others than those of the text
    * by itself, which are the ones with places. */
   static TokenPlaces places_of_completion(const std::string& text, const Tokenizer& tokenizer) {
@@ -262,6 +338,7 @@ class CausalLm : public LanguageModel {
   }
 
   LongPrompts long_prompts_;
+  std::shared_ptr<const chat::ChatEncoder> chats_;
 };
 
 template <typename T>

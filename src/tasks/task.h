@@ -17,6 +17,7 @@
 
 #include "models/core/loss_kind.h"
 #include "src/base/json/json_value.h"
+#include "src/chat/encoder.h"
 #include "src/data/batch.h"
 #include "src/data/read/reader.h"
 #include "src/data/tokenized.h"
@@ -109,6 +110,13 @@ class Task {
   /** The part of the settings that decides samples and that no option names: tokens that are kept
    * in a file are found again where it is the same. */
   virtual int64_t setting_of_samples() const { return 0; }
+  /** Sentences for the user about the examples that were encoded since the last call. */
+  virtual std::vector<std::string> take_notes() const { return {}; }
+  /** The chat template that the settings name beside the model's own, by which chats became texts;
+   * empty for none. */
+  virtual std::string chat_template() const { return {}; }
+  /** Its samples may be others on another day, since a chat template writes the date. */
+  virtual bool depends_on_day() const { return false; }
   /** A document may be encoded part by part (src/tasks/document_parts.h). */
   virtual bool takes_parts() const { return false; }
   /** Several sequences may be one sample: nothing but their tokens is asked for. */
@@ -184,6 +192,8 @@ enum class LongPrompts : uint8_t {
 
 /** Settings of a run that tasks go by. */
 struct TaskSettings {
+  /** Makes tokens of chats; null where nothing is read. */
+  std::shared_ptr<const chat::ChatEncoder> chats;
   int64_t doc_stride = 128;        ///< tokens that two windows of a context share
   int64_t max_answer_length = 30;  ///< tokens
   LongPrompts long_prompts = LongPrompts::refuse;

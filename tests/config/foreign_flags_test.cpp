@@ -123,7 +123,9 @@ TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
     EXPECT_CONTAINS(message, "adamw_8bit");
     EXPECT_FALSE(contains(message, "BERT"));
   }
-  EXPECT_CONTAINS(refusal("train --template llama3"), "prompt and completion");
+  EXPECT_CONTAINS(refusal("train --default_system x"), "chat_template");
+  EXPECT_EQ(parse("train --template llama3").config.text("chat_template"), "llama3");
+  EXPECT_EQ(parse("train --mask_history true").config.text("train_on_turns"), "last");
   EXPECT_CONTAINS(refusal("train --rl dpo"), "--text-pair-column chosen");
   EXPECT_EQ(parse("train --load_in_4bit False").config.text("quantization"), "none");
   EXPECT_EQ(parse("train --load_in_4bit").config.text("quantization"), "nf4");
@@ -166,9 +168,9 @@ TEST(ForeignFlags, OtherOptimizersAreTakenWhereTheyAreTheSameAndElseNamed) {
 }
 
 TEST(ForeignFlags, TasksOfOtherTrainersAreTakenOrNamed) {
-  for (const char* name : {"text-generation", "sft", "clm"})
+  for (const char* name : {"text-generation", "sft", "clm", "chat"})
     EXPECT_EQ(parse("train", {"--task", name}).config.text("task"), "causal-lm") << name;
-  for (const char* name : {"chat", "dpo", "translation"})
+  for (const char* name : {"dpo", "translation"})
     EXPECT_CONTAINS(refusal("train", {"--task", name}), "task = causal-lm is the nearest");
   EXPECT_CONTAINS(refusal("train --task xyz"), "ner");
 }

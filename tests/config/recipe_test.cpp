@@ -136,18 +136,23 @@ TEST_F(Recipe, OfQuantisedWeightsIsTaken) {
 }
 
 TEST_F(Recipe, WhatIsNotThereIsNamedWithItsLine) {
-  EXPECT_CONTAINS(refusal_of("stage: sft\nfinetuning_type: full\ntemplate: llama3\n"), ":3)");
+  EXPECT_EQ(
+      read("stage: sft\nfinetuning_type: full\ntemplate: llama3\n").config.text("chat_template"),
+      "llama3");
   EXPECT_CONTAINS(refusal_of("base_model: m\nrl: dpo\n"), "preferences");
   EXPECT_CONTAINS(refusal_of("base_model: m\nspecial_tokens:\n  eos_token: <|im_end|>\n"),
                   "adds no tokens");
   EXPECT_CONTAINS(
-      refusal_of("base_model: m\ndatasets:\n  - path: a.jsonl\n    type: chat_template\n"),
-      ":4: datasets.type = chat_template");
+      refusal_of("base_model: m\ndatasets:\n  - path: a.jsonl\n    type: stepwise_supervised\n"),
+      ":4: datasets.type = stepwise_supervised");
+  EXPECT_EQ(read("base_model: m\ndatasets:\n  - path: a.jsonl\n    type: chat_template\n")
+                .config.text("dataset"),
+            "a.jsonl");
   EXPECT_CONTAINS(refusal_of("stage: sft\nfinetuning_type: full\ndataset: alpaca_en_demo\n"),
                   "'alpaca_en_demo' is no file");
-  const std::string info = "{\"c\": {\"file_name\": \"c.json\", \"formatting\": \"sharegpt\"}}";
+  const std::string info = "{\"c\": {\"file_name\": \"c.json\", \"formatting\": \"webgpt\"}}";
   write(info, "data/dataset_info.json");
-  EXPECT_CONTAINS(refusal_of("stage: sft\nfinetuning_type: full\ndataset: c\n"), "conversations");
+  EXPECT_CONTAINS(refusal_of("stage: sft\nfinetuning_type: full\ndataset: c\n"), "'webgpt'");
 }
 
 TEST_F(Recipe, AListOfDatasetsOfAbsurdSizeIsNotRead) {

@@ -202,10 +202,10 @@ TEST(MeasuredData, UnbalancedLabelsGoByMacroF1) {
     for (int i = 0; i < n_a + n_b; ++i)
       rows += fmt::format("text {}\t{}\n", i, i < n_a ? "a" : "b");
     const auto file = dir.write("rows.tsv", rows);
-    const Texts texts =
-        texts_to_answer(config_of({{"task", "classification"}, {"dataset", file.string()}}),
-                        HfDirectory::open(dir / "model", /*needs_weights=*/false),
-                        /*wants_labels=*/true, {});
+    const Texts texts = texts_to_answer(
+        config_of({{"task", "classification"}, {"dataset", file.string()}}),
+        HfDirectory::open(dir / "model", /*needs_weights=*/false), Tokenizer::open(dir / "model"),
+        /*wants_labels=*/true, {});
     EXPECT_THAT(texts.task->scheme().labels.names(), ElementsAre("a", "b"));
     return texts.task->metric_names().at(1);  // behind the loss
   };
@@ -221,6 +221,91 @@ TEST(TrainingData, SharedTinyShakespeare) {
   EXPECT_EQ(train.back(), '\n');
   EXPECT_NEAR(static_cast<double>(eval.size()) / static_cast<double>(train.size() + eval.size()),
               0.1, 1e-3);
+}
+
+/** Chats of a small model whose template ends each turn with [SEP]. */
+class ChatData : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!chat::ChatTemplate::is_built()) GTEST_SKIP() << "this build has no engine for templates";
+    dir_.write("model/tokenizer.json", test::small_model().dump());
+    dir_.write("model/tokenizer_config.json", R"({"eos_token": "[SEP]"})");
+    dir_.write("model/chat_template.jinja",
+               "{% for m in messages %}{{ m.content + ' [SEP] ' }}{% endfor %}");
+    std::string rows;
+    for (const char* text : {"hello", "the", "world"})
+      rows += fmt::format(R"({{"messages": [{{"role": "user", "content": "{}"}}, )"
+                          R"({{"role": "assistant", "content": "world"}}]}})"
+                          "\n",
+                          text);
+    data_ = dir_.write("x.jsonl", rows);
+  }
+
+  Data read(Settings settings,
+            int64_t max_length = 100,
+            bool packs = false) const {
+    settings.emplace_back("task", "causal-lm");
+    settings.emplace_back("dataset", data_.string());
+    const Tokenizer tokenizer = Tokenizer::open(dir_ / "model");
+    const Texts texts =
+        texts_to_train_on(config_of(settings), bare_model(), &tokenizer, dir_ / "model");
+    return tokenize(texts, tokenizer,
+                    {.max_length = max_length, .n_threads = 1, .packs = packs, .keeping = {}});
+  }
+
+  test::TempDir dir_;
+  std::filesystem::path data_;
+};
+
+TEST_F(ChatData, LabelsAreThoseOfTheAnswers) {
+  const Data data = read({});
+  ASSERT_EQ(data.train.n_sequences(), 3);
+  EXPECT_THAT(data.train.ids(0), ElementsAre(5, 3, 6, 3));
+  EXPECT_THAT(std::vector(data.train.labels(0).begin(), data.train.labels(0).end()),
+              ElementsAre(2, 4));
+  const int64_t all[] = {0, 1};
+  MicroBatch batch = collate(data.train, all, {}, 0);
+  const Tokenizer tokenizer = Tokenizer::open(dir_ / "model");
+  data.task->label(batch, data.train, tokenizer, {});
+  constexpr int kNone = kNoLabel;
+  EXPECT_THAT(batch.labels, ElementsAre(kNone, 6, 3, kNone, kNone, 6, 3, kNone));
+  EXPECT_EQ(batch.n_label_items, 4);
+  EXPECT_FALSE(data.task->is_unasked(data.train, 0));
+}
+
+TEST_F(ChatData, PackedChatsKeepTheirLabels) {
+  const Data data = read({}, 8, /*packs=*/true);
+  ASSERT_EQ(data.train.size(), 2);
+  const int64_t first[] = {0};
+  MicroBatch batch = collate(data.train, first, {}, 0);
+  const Tokenizer tokenizer = Tokenizer::open(dir_ / "model");
+  data.task->label(batch, data.train, tokenizer, {});
+  constexpr int kNone = kNoLabel;
+  EXPECT_THAT(batch.labels, ElementsAre(kNone, 6, 3, kNone, kNone, 6, 3, kNone));
+}
+
+TEST_F(ChatData, ChatsWithoutRoomForAnAnswerAreCounted) {
+  EXPECT_THAT(test::error_of([&] { read({}, 2); }),
+              HasSubstr("3 of 3 prompts fill max_length = 2"));
+  const Data cut = read({}, 3);
+  EXPECT_EQ(cut.train.n_truncated(), 3);
+}
+
+TEST_F(ChatData, SettingsOfChatsAreChecked) {
+  const auto fault = [&](const std::string& key, const std::string& value) {
+    return test::error_of([&] { read({{key, value}}); }, Fault::usage);
+  };
+  EXPECT_THAT(fault("chat_template", "nobody"), HasSubstr("which is no file and no known name"));
+  EXPECT_THAT(fault("chat_template_kwargs", "[1]"), HasSubstr("no object of JSON"));
+  EXPECT_THAT(fault("chat_date", "31.1.2026"), HasSubstr("expected a day as 2026-01-31"));
+}
+
+TEST_F(ChatData, TemplateThatIsNamedGoesWithTheResult) {
+  EXPECT_EQ(read({}).task->chat_template(), "");
+  EXPECT_THAT(read({{"chat_template", "vicuna"}}).task->chat_template(), HasSubstr("ASSISTANT: "));
+  const int64_t own = read({}).task->setting_of_samples();
+  EXPECT_NE(read({{"train_on_turns", "last"}}).task->setting_of_samples(), own);
+  EXPECT_FALSE(read({}).task->depends_on_day());
 }
 
 }  // namespace

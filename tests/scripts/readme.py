@@ -62,6 +62,9 @@ def write_files(root, ferry, environment):
     for name in ('YOUR.tsv', 'train.tsv', 'dev.tsv'):
         (root / name).write_text(TABLE)
     (root / 'book.txt').write_text('It was the match. The match ended two all on Monday. ' * 40)
+    (root / '.cache/SmolLM2-135M-Instruct/chat_template.jinja').write_text('{% for m in messages %}{{ m.role + m.content + eos_token }}{% endfor %}')
+    turns = [{'role': 'user', 'content': 'Who won?'}, {'role': 'assistant', 'content': 'The match ended two all.'}]
+    (root / 'chats.jsonl').write_text((json.dumps({'messages': turns}) + '\n') * 8)
     row = next(line for block in blocks((ROOT / 'README.md').read_text()) for line in block if line.startswith('{"prompt"'))
     (root / 'train.jsonl').write_text((row + '\n') * 8)  # README's own
 

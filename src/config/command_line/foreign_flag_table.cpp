@@ -13,9 +13,10 @@ constexpr std::string_view kAllWeights =
     "model's 16-bit weights from host memory, and quantization = nf4 or int8 makes them smaller. "
     "`ferry plan` says whether they fit; for all weights optim = adamw_8bit with master = split "
     "takes the least memory";
-constexpr std::string_view kNoChat =
-    "this version applies no chat template: write rows of prompt and completion with the "
-    "template's text in them, and train with task = causal-lm; the loss is on the completion";
+constexpr std::string_view kChats =
+    "chats are rows of messages or conversations, which task = causal-lm reads: chat_template "
+    "names a template, chat_template_kwargs is what it is given, train_on_turns says which turns "
+    "are trained, text_column which column holds them";
 constexpr std::string_view kNoPreference =
     "this version has no training by preferences or rewards (DPO, KTO, ORPO, PPO, GRPO). To learn "
     "the chosen answers: --task causal-lm --text-column prompt --text-pair-column chosen";
@@ -291,12 +292,14 @@ const std::vector<ForeignFlag>& foreign_flags() {
               "use_galore apollo_* use_apollo badam_* use_badam lisa_* relora* jagged_restart_* "
               "use_llama_pro module_dropout gptq qat fp8 fp8_* use_onebitllms kt_* use_kt",
               kAllWeights),
-      refused("template chat_template chat_template_* tool_format default_system "
-              "default_system_message system_prompt enable_thinking preserve_thinking "
-              "template_thinking_key split_thinking mask_history roles_to_train train_on_eos "
-              "train_on_eot train_on_last_step_only eot_tokens assistant_only_loss messages "
-              "conversations conversation roles chat",
-              kNoChat),
+      refused("train_on_eos train_on_eot", "the token that ends an answer is trained with it",
+              "turn"),
+      refused("roles_to_train", kChats, "assistant gpt"),
+      refused("chat_template_jinja tool_format default_system default_system_message "
+              "system_prompt enable_thinking preserve_thinking template_thinking_key "
+              "split_thinking train_on_last_step_only eot_tokens messages conversations "
+              "conversation roles chat",
+              kChats),
       refused("rl rl_* dpo dpo_* kto kto_* orpo orpo_alpha ppo_* grpo grpo_* pref_* ref_model "
               "ref_model_* reward_* beta rpo_alpha simpo_gamma cpo_alpha ld_alpha trl "
               "sync_ref_model precompute_ref_log_probs process_reward_model "

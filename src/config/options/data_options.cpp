@@ -7,10 +7,8 @@ namespace {
 
 constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGroup = "Output";
 constexpr std::string_view kCompletions =
-    "in rows of prompt and completion the completion is trained on; no chat template is applied";
-constexpr std::string_view kNoChatTask =
-    "task = causal-lm is the nearest: write conversations as rows of prompt and completion, with "
-    "the chat template's text in them";
+    "chats are put into the model's template and their answers are trained on; of rows of prompt "
+    "and completion the completion is, and they need chat_template = model for a template";
 constexpr std::string_view kNoPreferenceTask =
     "task = causal-lm is the nearest: it learns the chosen answers with text_column = prompt and "
     "text_pair_column = chosen";
@@ -81,8 +79,8 @@ std::vector<Option> data_options() {
                           {"pos", "token-classification"},
                           {"chunking", "token-classification"},
                           {"squad", "question-answering"},
-                          {"chat", "", kNoChatTask},
-                          {"conversational", "", kNoChatTask},
+                          {"chat", "causal-lm", kCompletions},
+                          {"conversational", "causal-lm", kCompletions},
                           {"dpo", "", kNoPreferenceTask},
                           {"orpo", "", kNoPreferenceTask},
                           {"kto", "", kNoPreferenceTask},
@@ -276,6 +274,54 @@ std::vector<Option> data_options() {
        .help = "A prompt that fills max_length leaves no room for its completion (causal-lm). "
                "leave_out: such rows are counted and left out. cut: the prompt loses its end, so "
                "that both get their share. Questions without room for their context are left out."},
+      {.key = "chat_template",
+       .label = "Chat template",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"template"}, {"chat_template_path"}},
+       .verbs = kRunning & ~kGenerate,
+       .help =
+           "Template by which chats become texts (causal-lm): a .jinja file, or alpaca, chatml, "
+           "llama3, vicuna or zephyr; model is the model's own. auto is model for rows of "
+           "turns, and leaves rows of prompt and completion without a template. It is stored "
+           "with the result."},
+      {.key = "chat_template_kwargs",
+       .label = "What the template is given",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .verbs = kRunning & ~kGenerate,
+       .help =
+           "Variables for the chat template as an object of JSON: {\"enable_thinking\": false}. "
+           "They take the place of those that it has already."},
+      {.key = "chat_date",
+       .label = "Day in chat templates",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kRunning & ~kGenerate,
+       .help =
+           "Day that a chat template which writes the date takes for today, as 2026-01-31; auto "
+           "is the day on which the run begins, which a resumed run keeps."},
+      {.key = "train_on_turns",
+       .label = "Turns that are trained",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "each",
+       .choices = {"each", "last", "all"},
+       .choice_aliases = {{"assistant", "each"}, {"turn", "each"}},
+       .aliases = {{"assistant_only_loss", "each"}, {"mask_history", "last"}},
+       .verbs = kRunning & ~kGenerate,
+       .help =
+           "Turns of a chat that have a loss: each answer, the last answer, or all of the text. "
+           "With all the model learns to write questions, too."},
       {.key = "max_train_samples",
        .label = "Texts to train on",
        .type = Type::integer,

@@ -184,11 +184,12 @@ class RecipeReader {
 
   /** Forms of rows: those that show in the columns of a file, and those that need a template. */
   void check_rows(const YamlNode& type) const {
-    constexpr std::array kShown = {"alpaca", "completion", "pretrain", "input_output"};
+    constexpr std::array kShown = {"alpaca", "chat_template", "completion", "pretrain",
+                                   "input_output"};
     if (std::ranges::find(kShown, type.text) != kShown.end()) return;
     refuse(type, fmt::format("datasets.type = {} puts texts into a template", type.shown()),
-           "this version applies none: write rows of prompt and completion with the template's "
-           "text in them, and leave type out");
+           "leave type out: chats are put into the model's template, and chat_template: model "
+           "does it with rows of prompt and completion");
   }
 
   /** LLaMA-Factory's names of data: those of dataset_dir/dataset_info.json, or files. */
@@ -236,9 +237,10 @@ class RecipeReader {
       refuse(node, fmt::format("'{}' is preference data, and Ferry has no such training", name),
              "to learn the chosen answers: --text-column prompt --text-pair-column chosen");
     const auto form = entry.find("formatting");
-    if (form && form->text() != "alpaca")
-      refuse(node, fmt::format("'{}' holds conversations ({})", name, form->text()),
-             "this version applies no chat template: write rows of prompt and completion");
+    constexpr std::array kForms = {"alpaca", "sharegpt", "openai"};
+    if (form && std::ranges::find(kForms, form->text()) == kForms.end())
+      refuse(node, fmt::format("'{}' is of the form '{}', which is not known", name, form->text()),
+             "known are alpaca, sharegpt and openai");
     if (const auto columns = entry.find("columns")) read_columns(*columns, name, node);
     if (const auto file = entry.find("file_name")) return (place / file->text()).string();
     if (const auto id = entry.find("hf_hub_url")) return id->text();

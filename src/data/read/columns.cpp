@@ -354,7 +354,8 @@ class Chooser {
 };
 
 constexpr std::string_view kWithinPrompt =
-    "write it into the prompt, in the words of the model's template, and leave the column out";
+    "take the rows as chats: --chat-template model (the model's own), or a name or file of one; or "
+    "leave the column out";
 
 }  // namespace
 
@@ -373,21 +374,11 @@ void add_below(std::string& text, std::string_view below) {
 }
 
 void refuse_chat(std::string_view place, std::string_view name) {
-  throw Error(
-      Fault::data, "data.chat",
-      fmt::format("{}: '{}' holds a chat, and chat data are not read in this version", place, name),
-      fmt::format(
-          "write rows {{\"prompt\": ..., \"completion\": ...}} with the text of the model's "
-          "template in "
-          "the prompt and the last answer in the completion; for lists of role and content: "
-          "python3 -c \"import json,sys,transformers as T; "
-          "t=T.AutoTokenizer.from_pretrained(sys.argv[1]); "
-          "[print(json.dumps({{'prompt':t.apply_chat_template(m[:-1],tokenize=False,"
-          "add_generation_prompt=True).removeprefix(t.bos_token or ''),"
-          "'completion':m[-1]['content']}})) "
-          "for m in (json.loads(l)['{}'] for l in sys.stdin)]\" MODEL < CHATS.jsonl > "
-          "PROMPTS.jsonl",
-          name));
+  throw Error(Fault::data, "data.chat",
+              fmt::format("{}: '{}' holds a chat, which is not read as a text", place, name),
+              fmt::format("chats train a decoder: --task causal-lm; of several columns with turns "
+                          "name one: --text-column {}",
+                          name));
 }
 
 void refuse_meaning(std::string_view place,

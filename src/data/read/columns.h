@@ -36,7 +36,7 @@ void refuse_meaning(std::string_view place,
 /** "not read: 'id', 'source'": these columns, at most twelve; empty for none. */
 std::string note_of_unread(const std::vector<std::string>& names);
 
-/** Throws Error(data): the column holds a chat, and says what to write in its place. */
+/** Throws Error(data): the column holds a chat where a text is wanted. */
 [[noreturn]] void refuse_chat(std::string_view place, std::string_view name);
 
 /** Joins a further text to a row's, on a line below it. */

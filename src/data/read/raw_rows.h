@@ -20,6 +20,7 @@ struct RawRow {
   std::vector<std::string> labels;  // one, unless a list or several columns; the texts of the file
   bool has_list = false;            // JSONL gave a list of labels
   bool is_unlabelled = false;       // its one label is null or empty
+  bool is_chat = false;             // its text is a packed chat
   TextPart part = TextPart::whole;
   std::string place;  // "train.tsv:17", or the file alone
 };

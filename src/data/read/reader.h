@@ -83,6 +83,7 @@ struct DatasetOptions {
   RowForm rows = RowForm::texts;
   LabelUse labels = LabelUse::required;
   TextEncoding encoding = TextEncoding::utf8;
+  bool prompts_are_chats = false;          // rows of a prompt and an answer, too
   bool keeps_empty = false;                // rows without a text are examples, too: of prediction
   bool takes_pipe = false;                 // read once, so that /dev/stdin or <(command) will do
   std::shared_ptr<std::string> pipe_text;  // all that came through the pipe

@@ -10,6 +10,8 @@
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
+#include "src/chat/rows.h"
+#include "src/data/read/chat_rows.h"
 #include "src/data/read/columns.h"
 #include "src/data/read/formats/class_labels.h"
 #include "src/data/read/formats/delimited.h"
@@ -386,7 +388,7 @@ class ObjectTexts : public TextRows {
     if (keys_.empty()) refuse_row(place(), "the object is empty");
     if (options_.text_column.empty() && options_.rows == RowForm::documents)
       for (const auto& [key, value] : object.items())
-        if (has_turns(value)) refuse_chat(place(), key);
+        if (chat::has_turns(value)) refuse_turns(key);
     roles_ = choose_columns(keys_, {}, options_, name_, '\0');
     columns_ = roles_.note;
     notes_.push_back(fmt::format("{}: {}", name_, columns_));
@@ -402,9 +404,12 @@ class ObjectTexts : public TextRows {
     if (!unread.empty()) notes_.push_back(fmt::format("{}: {}", name_, note_of_unread(unread)));
   }
 
-  /** Its turns say who speaks, as OpenAI's and ShareGPT's chats do. */
-  static bool has_turns(const nlohmann::ordered_json& value) {
-    return is_chat(value) && (value.front().contains("role") || value.front().contains("from"));
+  /** Turns under a name that says nothing, or that says preferences. */
+  [[noreturn]] void refuse_turns(const std::string& key) const {
+    Columns asked;
+    asked.is_guessed = asked.are_documents = true;
+    refuse_meaning(place(), key, /*is_flag=*/false, asked);
+    refuse_chat(place(), key);
   }
 
   /** Keys may stand in some rows only. */
@@ -535,6 +540,7 @@ std::unique_ptr<TextRows> open_rows(const DatasetOptions& options) {
     case DatasetFormat::jsonl:
     case DatasetFormat::parquet:
     case DatasetFormat::arrow:
+      if (auto chats = open_chats(options)) return chats;
       return std::make_unique<ObjectTexts>(options);
     case DatasetFormat::lines:
       if (options.rows == RowForm::documents) return std::make_unique<DocumentRows>(options);

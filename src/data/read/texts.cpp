@@ -113,6 +113,7 @@ class TextStream : public ExampleStream {
     example.label = labels_ ? labels_->read(row_) : Label();
     example.text = std::move(row_.text);
     example.text_pair = std::move(row_.text_pair);
+    example.is_chat = row_.is_chat;
     return true;
   }
   int64_t n_bytes_read() const override { return rows_.files().n_bytes_read(); }

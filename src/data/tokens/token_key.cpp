@@ -39,6 +39,7 @@ void add_reading(ContentHash& hash, const DatasetReader& reader) {
   add(hash, options.rows);
   add(hash, options.labels);
   add(hash, options.encoding);
+  add(hash, options.prompts_are_chats);
   hash.add_number(number_of(options.problem));
   const LabelScheme& scheme = reader.scheme();
   add(hash, scheme.problem);

@@ -95,6 +95,7 @@ void append_record(const Example& example, std::vector<std::byte>& to) {
   writer.list(example.label.answers);
   writer.list(example.words);
   writer.text(example.id);
+  writer.number(example.is_chat);
 }
 
 Example example_of_record(std::span<const std::byte> record) {
@@ -109,6 +110,7 @@ Example example_of_record(std::span<const std::byte> record) {
   example.label.answers = reader.list<TextRange>();
   example.words = reader.list<TextRange>();
   example.id = reader.text();
+  example.is_chat = reader.number<bool>();
   return example;
 }
 

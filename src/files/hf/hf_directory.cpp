@@ -25,8 +25,8 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "tiktoken.model",
                                         "qwen.tiktoken",
                                         "added_tokens.json"};
-/** Stands beside a tokenizer, and is none. */
-constexpr const char* kChatTemplate = "chat_template.jinja";
+/** Stand beside a tokenizer, and are none. */
+constexpr std::array kChatTemplates = {"chat_template.jinja", "chat_template.json"};
 
 }  // namespace
 
@@ -101,7 +101,8 @@ void HfDirectory::read_copied_files() {
   };
   for (const char* name : kTokenizerFiles)
     read(name);
-  read(kChatTemplate);
+  for (const char* name : kChatTemplates)
+    read(name);
   std::vector<std::string> others;  // which have a version or a model in their names
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(tokenizer(), error)) {

@@ -306,7 +306,8 @@ const Planner::OpenData* Planner::open_data(const config::Config& config,
   if (!reads) return nullptr;
   OpenData data;
   if (tokenizer) data.tokenizer = Tokenizer::open(*tokenizer);
-  data.texts = texts_to_train_on(config, model, data.tokenizer ? &*data.tokenizer : nullptr);
+  data.texts = texts_to_train_on(config, model, data.tokenizer ? &*data.tokenizer : nullptr,
+                                 tokenizer ? *tokenizer : std::filesystem::path());
   data.key = std::move(key);
   open_ = std::move(data);
   return &open_;

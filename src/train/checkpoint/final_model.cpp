@@ -128,6 +128,8 @@ void write_model_files(const config::Config& config,
   if (model.table.has_deltas)
     write_json_file(directory / kPeftConfigName, to_json(peft_config_of(config, model.table)));
   model.directory.copy_files(directory);
+  if (const std::string chat = task.chat_template(); !chat.empty())
+    write_text_file(directory / "chat_template.jinja", chat);
   if (task.reads_words() && text::has_configured_prefix_space(directory))
     set_prefix_space(directory / "tokenizer_config.json");
 }

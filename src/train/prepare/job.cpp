@@ -86,6 +86,15 @@ void keep_commit(config::Config& config) {
   config.choose("model_name_or_path", repo->text(), config.origin("model_name_or_path").where);
 }
 
+/** A run that goes on another day has the same tokens. */
+void keep_chat_date(config::Config& config, const Task& task) {
+  if (!task.depends_on_day() || config.maybe_text("chat_date")) return;
+  const std::time_t now = std::time(nullptr);
+  char day[16];
+  std::strftime(day, sizeof day, "%Y-%m-%d", std::localtime(&now));
+  config.choose("chat_date", day, "the chat template writes the day");
+}
+
 /** The model's tensors, with the task's head. */
 void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
@@ -298,10 +307,12 @@ Job prepare(config::Config config, const JobRequest& request) {
                        .has_checkpoint = request.checkpoint.has_value()}};
   if (trains) take_family_defaults(job.config, job.model.directory.config());
   job.machine = detect_machine(job.config, trains ? gpus_here(job.config) : std::vector{0});
-  const Texts texts =
-      trains ? texts_to_train_on(job.config, job.model.directory.config(), &job.model.tokenizer)
-             : texts_to_answer(job.config, job.model.directory,
-                               request.purpose == Purpose::evaluation, request.words);
+  const Texts texts = trains
+                          ? texts_to_train_on(job.config, job.model.directory.config(),
+                                              &job.model.tokenizer, job.model.directory.tokenizer())
+                          : texts_to_answer(job.config, job.model.directory, job.model.tokenizer,
+                                            request.purpose == Purpose::evaluation, request.words);
+  if (trains) keep_chat_date(job.config, *texts.task);
   if (!job.machine.note.empty()) job.notes.push_back(job.machine.note);
   job.notes.insert(job.notes.end(), texts.notes.begin(), texts.notes.end());
   if (!trains)

@@ -86,7 +86,7 @@ TEST_F(MeaningTest, WhatChangesAPromptIsRefused) {
   const std::string first = "{\"instruction\": \"a\", \"output\": \"b\"}\n";
   EXPECT_THAT(error(first + R"({"instruction": "a", "output": "b", "system": "Be brief."})"),
               AllOf(HasSubstr("x.jsonl:2: column 'system' holds a system prompt"),
-                    HasSubstr("write it into the prompt")));
+                    HasSubstr("--chat-template model")));
   EXPECT_THAT(error(first + R"({"instruction": "a", "output": "b", "history": [["q", "r"]]})"),
               HasSubstr("x.jsonl:2: column 'history' holds earlier turns"));
   EXPECT_THAT(error(R"({"prompt": "a", "completion": "b", "label": true})"),
@@ -103,18 +103,50 @@ TEST_F(MeaningTest, WhatChangesAPromptIsRefused) {
               HasSubstr("x.csv:2: column 'chosen' is preference data"));
 }
 
-TEST_F(MeaningTest, ChatsAreRefusedWithTheWay) {
-  for (const char* row :
-       {R"({"messages": [{"role": "user", "content": "a"}]})",
-        R"({"id": "1", "conversations": [{"from": "human", "value": "a"}]})",
-        R"({"prompt": "a", "prompt_id": "1", "messages": [{"role": "user", "content": "a"}]})",
-        R"({"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "x"}]})"})
-    EXPECT_THAT(error(row), AllOf(HasSubstr("chat data are not read in this version"),
-                                  HasSubstr("apply_chat_template")))
-        << row;
-  EXPECT_THAT(
-      error(R"({"messages": [{"role": "user", "content": "a"}]})", {.text_column = "messages"}),
-      HasSubstr("'messages' holds a chat"));
+TEST_F(MeaningTest, RowsOfTurnsAreChats) {
+  const std::string turns =
+      R"([{"from": "human", "value": "a"}, {"role": "assistant", "content": "b"}])";
+  const std::string packed =
+      R"({"turns":[{"role":"user","text":"a"},{"role":"assistant","text":"b"}]})";
+  for (const std::string& row :
+       {"{\"messages\": " + turns + "}", "{\"id\": 1, \"conversations\": " + turns + "}",
+        "{\"prompt\": \"a\", \"messages\": " + turns + "}"}) {
+    const auto chats = documents("x.jsonl", row);
+    EXPECT_THAT(texts_in(chats), ElementsAre(packed)) << row;
+    EXPECT_TRUE(chats.examples.front().is_chat) << row;
+  }
+  const auto named =
+      documents("x.jsonl", "{\"a\": " + turns + ", \"b\": " + turns + "}", {.text_column = "b"});
+  EXPECT_THAT(named.notes, Contains(HasSubstr("chats of 'b'")));
+  EXPECT_THAT(named.notes, Contains(HasSubstr("not read: 'a'")));
+  // As a list in a .json file, too.
+  EXPECT_THAT(texts_in(documents("x.json", "[{\"messages\": " + turns + "}]")),
+              ElementsAre(packed));
+}
+
+TEST_F(MeaningTest, FaultsOfChatsNameTheirRow) {
+  const std::string good =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+      "\n";
+  EXPECT_THAT(error(good + R"({"messages": [{"role": "user", "content": "a"}]})"),
+              HasSubstr("x.jsonl:2: there is no answer to learn"));
+  EXPECT_THAT(error(good + R"({"text": "a"})"), HasSubstr("x.jsonl:2: the field 'messages'"));
+  EXPECT_THAT(error(R"({"chosen": [{"role": "user", "content": "a"}], "rejected": []})"),
+              HasSubstr("'chosen' is preference data"));
+  const std::string two = R"([{"role": "user", "content": "a"}])";
+  EXPECT_THAT(error("{\"a\": " + two + ", \"b\": " + two + "}"),
+              AllOf(HasSubstr("'a' holds a chat, which is not read as a text"),
+                    HasSubstr("--text-column a")));
+}
+
+TEST_F(MeaningTest, PromptsAreChatsWhereATemplateIsNamed) {
+  const std::string row =
+      R"({"instruction": "a", "output": "b", "system": "S", "history": [["q", "r"]]})";
+  const auto chats = documents("x.jsonl", row, {.prompts_are_chats = true});
+  EXPECT_THAT(texts_in(chats),
+              ElementsAre(R"({"turns":[{"role":"system","text":"S"},{"role":"user","text":"q"},)"
+                          R"({"role":"assistant","text":"r"},{"role":"user","text":"a"},)"
+                          R"({"role":"assistant","text":"b"}]})"));
 }
 
 TEST_F(MeaningTest, RowsWithoutATextArePassedOver) {
