@@ -63,6 +63,25 @@ text::Span tokens_in(const std::vector<text::Span>& spans, text::Span bytes) {
                        static_cast<size_t>(end - spans.begin()));
 }
 
+/** Appends the tokens of a rendered chat, and gives the bytes of each. */
+std::vector<text::Span> append(const RenderedChat& chat,
+                               const Tokenizer& tokenizer,
+                               std::vector<int32_t>& ids) {
+  std::vector<text::Span> spans;
+  const std::string_view text = chat.text;
+  size_t begin = 0;
+  for (size_t i = 0; i <= chat.cuts.size(); ++i) {
+    const size_t end = i < chat.cuts.size() ? chat.cuts[i] : text.size();
+    const size_t first = spans.size();
+    if (begin < end)
+      tokenizer.append_spans(text.substr(begin, end - begin), ids, spans, /*continues=*/i > 0);
+    for (size_t t = first; t < spans.size(); ++t)
+      spans[t] = text::span_of(spans[t].begin + begin, spans[t].end + begin);
+    begin = end;
+  }
+  return spans;
+}
+
 }  // namespace
 
 ChatEncoder::ChatEncoder(const ChatSettings& settings,
@@ -121,18 +140,7 @@ std::optional<EncodedChat> ChatEncoder::encode(const Conversation& conversation,
   if (!renderer_) std::rethrow_exception(fault_);
   const RenderedChat chat = renderer_->render(conversation, settings_.train_on, place);
   EncodedChat out;
-  std::vector<text::Span> spans;
-  const std::string_view text = chat.text;
-  size_t begin = 0;
-  for (size_t i = 0; i <= chat.cuts.size(); ++i) {
-    const size_t end = i < chat.cuts.size() ? chat.cuts[i] : text.size();
-    const size_t first = spans.size();
-    if (begin < end)
-      tokenizer.append_spans(text.substr(begin, end - begin), out.ids, spans, /*continues=*/i > 0);
-    for (size_t t = first; t < spans.size(); ++t)
-      spans[t] = text::span_of(spans[t].begin + begin, spans[t].end + begin);
-    begin = end;
-  }
+  const std::vector<text::Span> spans = append(chat, tokenizer, out.ids);
   if (!chat.cuts.empty()) {
     const std::lock_guard lock(mutex_);
     ++n_with_controls_;
@@ -176,6 +184,32 @@ std::optional<EncodedChat> ChatEncoder::encode(const Conversation& conversation,
   out.answers = std::move(whole);
   out.ids.resize(out.answers.back().end);
   return out;
+}
+
+std::vector<int32_t> ChatEncoder::ask(const Conversation& conversation,
+                                      const Tokenizer& tokenizer,
+                                      const std::string& place) const {
+  if (!renderer_) std::rethrow_exception(fault_);
+  std::vector<int32_t> ids;
+  append(renderer_->ask(conversation, place), tokenizer, ids);
+  return ids;
+}
+
+int32_t ChatEncoder::end_of_answer(const Tokenizer& tokenizer) const {
+  if (!renderer_) return -1;
+  Conversation chat;
+  chat.turns = {{.role = std::string(kUser), .text = "?"},
+                {.role = std::string(kAssistant), .text = "!"}};
+  try {
+    const RenderedChat rendered = renderer_->render(chat, TrainOn::each, "a chat");
+    std::vector<int32_t> ids;
+    const std::vector<text::Span> spans = append(rendered, tokenizer, ids);
+    const text::Span answer = tokens_in(spans, rendered.answers.back());
+    const int32_t last = answer.begin < answer.end ? ids[answer.end - 1] : -1;
+    return last >= 0 && tokenizer.is_control(last) ? last : -1;
+  } catch (const Error&) {
+    return -1;
+  }
 }
 
 std::vector<std::string> ChatEncoder::take_notes() const {

@@ -56,6 +56,14 @@ class ChatEncoder {
                                     const Tokenizer& tokenizer,
                                     int64_t max_length,
                                     const std::string& place) const;
+  /** The tokens that a model goes on with to answer the last turn. Throws Error(data) as the
+   * template refuses the chat. */
+  std::vector<int32_t> ask(const Conversation& conversation,
+                           const Tokenizer& tokenizer,
+                           const std::string& place) const;
+  /** The control token by which the template ends an answer; -1: the template has none, or takes no
+   * chat of a question and an answer. */
+  int32_t end_of_answer(const Tokenizer& tokenizer) const;
   /** Sentences for the user about the chats so far, and about them alone. */
   std::vector<std::string> take_notes() const;
 

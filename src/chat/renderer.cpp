@@ -97,7 +97,7 @@ class Job {
   }
 
   RenderedChat run(TrainOn on) {
-    render_whole();
+    render_whole(/*asks=*/false);
     RenderedChat out;
     if (on == TrainOn::all) {
       out.answers.push_back(text::span_of(0, whole_.text.size()));
@@ -118,6 +118,13 @@ class Job {
           refuse_mask("its answers are not apart");
     }
     out.text = std::move(whole_.text);
+    take_cuts(out);
+    return out;
+  }
+
+  RenderedChat ask() {
+    render_whole(/*asks=*/true);
+    RenderedChat out = {.text = std::move(whole_.text)};
     take_cuts(out);
     return out;
   }
@@ -159,16 +166,16 @@ class Job {
     }
   }
 
-  void render_whole() {
+  void render_whole(bool asks) {
     const size_t n = conversation_.turns.size();
     try {
-      whole_ = render(conversation_.messages(form_, n), false);
+      whole_ = render(conversation_.messages(form_, n), asks);
       return;
     } catch (const TemplateRaised& e) {
       if (!has_arguments()) refuse_chat(e.what());
       form_ = Arguments::as_texts;
       try {
-        whole_ = render(conversation_.messages(form_, n), false);
+        whole_ = render(conversation_.messages(form_, n), asks);
       } catch (const TemplateRaised&) {
         refuse_chat(e.what());
       }
@@ -183,7 +190,7 @@ class Job {
     throw Error(
         Fault::data, "chat.template",
         fmt::format("{}: the template '{}' refuses the chat: {}", place_, chat_.name(), why),
-        "mend or leave out the row, or take another template with --chat-template");
+        "mend or leave out what it refuses, or take another template with --chat-template");
   }
 
   bool are_all_trained() const {
@@ -412,6 +419,10 @@ RenderedChat Renderer::render(const Conversation& conversation,
                               TrainOn on,
                               const std::string& place) const {
   return Job(use_, conversation, place).run(on);
+}
+
+RenderedChat Renderer::ask(const Conversation& conversation, const std::string& place) const {
+  return Job(use_, conversation, place).ask();
 }
 
 }  // namespace ferry::chat

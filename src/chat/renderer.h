@@ -50,6 +50,9 @@ class Renderer {
   /** Throws Error(data) "chat.template" with the place where the template refuses the chat,
    * "chat.mask" where it does not show which part of its text is an answer. */
   RenderedChat render(const Conversation& conversation, TrainOn on, const std::string& place) const;
+  /** The text that a model goes on with to answer the last turn; nothing of it is learnt. Throws
+   * Error(data) "chat.template" where the template refuses the chat. */
+  RenderedChat ask(const Conversation& conversation, const std::string& place) const;
   const TemplateUse& use() const { return use_; }
 
  private:

@@ -25,8 +25,8 @@ constexpr RoleName kRoles[] = {
 /** Reads one row; its members know the place for messages. */
 class RowReader {
  public:
-  RowReader(const Json& row, const RowColumns& columns, const std::string& place)
-      : row_(row), columns_(columns), place_(place) {}
+  RowReader(const Json& row, const RowColumns& columns, const std::string& place, RowUse use)
+      : row_(row), columns_(columns), place_(place), use_(use) {}
 
   Conversation read() {
     conversation_.tools = tools();
@@ -311,6 +311,11 @@ class RowReader {
                "put it behind the answer that calls the tool");
       if (turns[i].role != kTool) may_answer_call = !turns[i].calls.empty();
     }
+    if (use_ == RowUse::is_answered) {
+      if (turns.back().is_answer())
+        refuse("the last turn is an answer, and none is to be given", "end with a user's turn");
+      return;
+    }
     if (std::ranges::none_of(turns,
                              [](const Turn& turn) { return turn.is_answer() && turn.is_trained; }))
       refuse("there is no answer to learn",
@@ -320,6 +325,7 @@ class RowReader {
   const Json& row_;
   const RowColumns& columns_;
   const std::string& place_;
+  const RowUse use_;
   Conversation conversation_;
 };
 
@@ -335,8 +341,11 @@ bool has_turns(const Json& value) {
          (value.front().contains("role") || value.front().contains("from"));
 }
 
-Conversation read_row(const Json& row, const RowColumns& columns, const std::string& place) {
-  return RowReader(row, columns, place).read();
+Conversation read_row(const Json& row,
+                      const RowColumns& columns,
+                      const std::string& place,
+                      RowUse use) {
+  return RowReader(row, columns, place, use).read();
 }
 
 bool is_read_column(std::string_view name) {

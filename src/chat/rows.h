@@ -3,6 +3,7 @@
 // Alpaca's instruction and output, prompt and completion. An object of JSON comes in, a checked
 // conversation goes out; a fault names the row.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,9 +32,15 @@ bool has_turns(const Json& value);
  * "history". */
 bool is_read_column(std::string_view name);
 
-/** Throws Error(data) "data.chat" with the place where the row is not a conversation that can be
- * learnt: an unknown role, a turn without content, a picture, a call without a name, turns out of
- * order, no answer. */
-Conversation read_row(const Json& row, const RowColumns& columns, const std::string& place);
+/** A row whose answers are learnt, or a chat whose last turn is to be answered. */
+enum class RowUse : uint8_t { is_learnt, is_answered };
+
+/** Throws Error(data) "data.chat" with the place where the row is not a conversation for this use:
+ * an unknown role, a turn without content, a picture, a call without a name, turns out of order, no
+ * answer to learn, or nothing to answer. */
+Conversation read_row(const Json& row,
+                      const RowColumns& columns,
+                      const std::string& place,
+                      RowUse use = RowUse::is_learnt);
 
 }  // namespace ferry::chat

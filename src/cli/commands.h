@@ -15,6 +15,8 @@ int run_train(Arguments arguments);
 int run_eval(Arguments arguments);
 int run_predict(Arguments arguments);
 int run_generate(Arguments arguments);
+int run_chat(Arguments arguments);
+int run_serve(Arguments arguments);
 int run_export(Arguments arguments);
 int run_fetch(Arguments arguments);
 int run_plan(Arguments arguments);

@@ -16,11 +16,13 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 15> kCommands = {{
+  static constexpr std::array<Command, 17> kCommands = {{
       {"train", "fine-tune a model on texts, or train one from scratch", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
       {"generate", "go on with texts, by a trained language model", run_generate},
+      {"chat", "talk with a chat model", run_chat},
+      {"serve", "answer programs of this machine, as OpenAI's API does", run_serve},
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"preview", "show the texts of a training as the model will see them", run_preview},

@@ -35,6 +35,20 @@ int use_model(std::string_view verb,
   become_trainer(verb, arguments);
 }
 
+/** Chats and servers. */
+int talk(std::string_view verb, Arguments arguments) {
+  // The model is the first word: nothing else is.
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  if (!words.empty() && !words.front().starts_with('-') &&
+      words.front().find('=') == std::string::npos)
+    words.front() = "--model=" + words.front();
+  const auto command = read_settings(verb, words);
+  if (!command) return 0;
+  provide_inputs(command->config, service::ModelNeed::weights);
+  config::find_model(command->config.text("model_name_or_path"));
+  become_trainer(verb, words);
+}
+
 }  // namespace
 
 int run_eval(Arguments arguments) {
@@ -49,6 +63,14 @@ int run_predict(Arguments arguments) {
 int run_generate(Arguments arguments) {
   return use_model("generate", arguments, "prompts",
                    "the prompt from the terminal; Ctrl-D ends it");
+}
+
+int run_chat(Arguments arguments) {
+  return talk("chat", arguments);
+}
+
+int run_serve(Arguments arguments) {
+  return talk("serve", arguments);
 }
 
 }  // namespace ferry::cli

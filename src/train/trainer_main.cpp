@@ -45,7 +45,9 @@
 #include "src/train/control/events.h"
 #include "src/train/control/interrupt.h"
 #include "src/train/control/room.h"
+#include "src/train/generate/chatting.h"
 #include "src/train/generate/generation.h"
+#include "src/train/generate/serving.h"
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/report.h"
 #include "src/train/prepare/run_state.h"
@@ -643,6 +645,24 @@ int run_generate(config::CommandLine command) {
   return 0;
 }
 
+int run_chat(config::CommandLine command) {
+  const Job job = prepare_chat(std::move(command.config));
+  start_torch(job.config, job.machine);
+  const AskedModel asked(job);
+  for (const std::string& note : job.notes)
+    log_line(note);
+  return run_chat_loop(job, *asked.session, command.wants_json);
+}
+
+int run_serve(config::CommandLine command) {
+  const Job job = prepare_chat(std::move(command.config));
+  start_torch(job.config, job.machine);
+  const AskedModel asked(job);
+  for (const std::string& note : job.notes)
+    log_line(note);
+  return serve_model(job, *asked.session);
+}
+
 int run_export(const config::CommandLine& command) {
   const std::filesystem::path to = command.config.text("output_dir");
   export_model(config::find_model(command.config.text("model_name_or_path")), to,
@@ -710,6 +730,8 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
   if (verb == "eval") return run_eval(std::move(command));
   if (verb == "predict") return run_predict(std::move(command));
   if (verb == "generate") return run_generate(std::move(command));
+  if (verb == "chat") return run_chat(std::move(command));
+  if (verb == "serve") return run_serve(std::move(command));
   if (verb == "export") return run_export(command);
   throw Error(Fault::usage, "trainer", fmt::format("'{}' is not a verb of the trainer", verb),
               "see `ferry --help`");

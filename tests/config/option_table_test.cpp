@@ -80,6 +80,8 @@ const char* verb_for(const Option& option) {
          : option.verbs & kPlan     ? "plan"
          : option.verbs & kPredict  ? "predict"
          : option.verbs & kGenerate ? "generate"
+         : option.verbs & kChat     ? "chat"
+         : option.verbs & kServe    ? "serve"
                                     : "export";
 }
 

@@ -123,6 +123,24 @@ void write_tiny_language_model(const fs::path& directory) {
   std::ofstream(directory / "tokenizer_config.json") << R"({"eos_token": "[EOS]"})";
 }
 
+void write_tiny_chat_model(const fs::path& directory) {
+  write_tiny_language_model(directory);
+  nlohmann::json tokenizer = nlohmann::json::parse(std::ifstream(directory / "tokenizer.json"));
+  for (const auto& [text, id] : {std::pair{"[BOS]", 1}, {"[EOS]", 2}})
+    tokenizer["added_tokens"].push_back({{"id", id},
+                                         {"content", text},
+                                         {"single_word", false},
+                                         {"lstrip", false},
+                                         {"rstrip", false},
+                                         {"normalized", false},
+                                         {"special", true}});
+  std::ofstream(directory / "tokenizer.json") << tokenizer.dump();
+  std::ofstream(directory / "chat_template.jinja")
+      << "{% for m in messages %}{% if m.role == 'system' %}a {{ m.content }}"
+         "{% else %}{{ '[BOS]' if m.role == 'user' else 'is' }} {{ m.content }} [EOS]{% endif %}"
+         "{% endfor %}{% if add_generation_prompt %}is{% endif %}";
+}
+
 void write_tiny_data(const fs::path& file, int n, unsigned seed) {
   std::mt19937 random(seed);
   std::ofstream out(file);

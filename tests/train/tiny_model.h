@@ -12,6 +12,8 @@ void write_tiny_decoder(const std::filesystem::path& directory);
 /** A LLaMA that goes on with texts: words with no special tokens around them, grouped heads, tied
  * words, dropout in attention, a context of 64 tokens. */
 void write_tiny_language_model(const std::filesystem::path& directory);
+/** The same with a chat template: "[BOS] QUESTION [EOS]is ANSWER [EOS]", a system prompt before. */
+void write_tiny_chat_model(const std::filesystem::path& directory);
 /** n rows "text<TAB>label": the label is the colour that the text names. */
 void write_tiny_data(const std::filesystem::path& file, int n, unsigned seed);
 /** n rows "text<TAB>score", a number with a fraction: a regression. */

@@ -58,6 +58,34 @@ const std::vector<Verb>& verb_table() {
        .examples = {"ferry generate --model runs/story \"Once upon a time\"",
                     "ferry generate --model gpt2 --max-new-tokens 200 --top-p 0.9 < start.txt",
                     "ferry generate --model runs/story --dataset prompts.jsonl --json"}},
+      {.name = "chat",
+       .mask = kChat,
+       .summary = "talk with a chat model",
+       .usage =
+           "RUN_OR_MODEL [--system TEXT] [--max-new-tokens N] [--temperature T] [key=value ...]",
+       .details =
+           "Each line of standard input is a turn, and the model's answer is written as it "
+           "comes. Turns become text by the model's chat template. /reset begins anew, "
+           "/system TEXT sets the system prompt, /retry asks for another answer, /undo "
+           "takes the last turn back, /exit ends; a line of three quotes (\"\"\") begins and "
+           "ends a turn of several lines. Ctrl-C stops an answer.",
+       .required = {"model_name_or_path"},
+       .examples = {"ferry chat runs/assistant",
+                    "ferry chat HuggingFaceTB/SmolLM2-135M-Instruct --temperature 0.7 --top-p 0.9",
+                    "ferry chat --model runs/assistant --system \"Answer in one word.\" --json < "
+                    "turns.txt"}},
+      {.name = "serve",
+       .mask = kServe,
+       .summary = "answer programs of this machine, as OpenAI's API does",
+       .usage = "RUN_OR_MODEL [--port N] [--api-key KEY] [key=value ...]",
+       .details =
+           "Listens at http://127.0.0.1:8080/v1 (chat/completions, completions, models) until "
+           "Ctrl-C. Answers are given one after another; --temperature and the like are for "
+           "requests that do not say.",
+       .required = {"model_name_or_path"},
+       .examples =
+           {"ferry serve runs/assistant",
+            "ferry serve --model runs/assistant --port 9000 --temperature 0.7 --top-p 0.9"}},
       {.name = "export",
        .mask = kExport,
        .summary = "write a trained model as a Hugging Face directory",

@@ -119,7 +119,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "",
        .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Folder with one sub-folder of text files per label, or a .tsv, .csv, .json, "
                ".jsonl, .parquet, .arrow, .conll, .txt or .md file; or several files of one form: "
                "a pattern "
@@ -168,7 +168,7 @@ std::vector<Option> data_options() {
        .value = "auto",
        .choices = {"auto", "folder", "tsv", "csv", "jsonl", "parquet", "arrow", "conll", "txt"},
        .choice_aliases = {{"json", "jsonl"}, {"text", "txt"}, {"feather", "arrow"}, {"md", "txt"}},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Form of the data; auto goes by the directory or the file's ending."},
       {.key = "dataset_encoding",
        .label = "Text encoding",
@@ -177,7 +177,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "utf8",
        .choices = {"utf8", "utf8_or_latin1"},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Encoding of the data. utf8_or_latin1 reads a file that is not UTF-8 as Latin-1, "
                "which never fails and turns other encodings into wrong letters."},
       {.key = "dataset_delimiter",
@@ -187,7 +187,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "auto",
        .can_be_auto = true,
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "What is between the columns of a CSV or TSV file: comma, semicolon, tab, pipe, "
                "space, or a character; auto is tab for .tsv and for .csv the one that its lines "
                "are split by."},
@@ -198,7 +198,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "auto",
        .choices = {"auto", "double", "none"},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Quotes in a CSV or TSV file. double: a column that begins with a double quote ends "
                "with one. none: a quote is a character like any other. auto is double, but takes "
                "columns between tabs as they stand where that fails."},
@@ -209,7 +209,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "auto",
        .choices = {"auto", "yes", "no"},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Whether the first line of a CSV or TSV file names the columns; auto goes by names "
                "that are usual, and asks where it may be either."},
       {.key = "text_column",
@@ -221,7 +221,7 @@ std::vector<Option> data_options() {
        .value = "auto",
        .can_be_auto = true,
        .aliases = {{"text_column_name"}, {"dataset_text_field"}},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Column (or JSON key) that holds the text, by name or by number from 0. Several, as "
                "in instruction,input, are joined, each on a line of its own."},
       {.key = "text_pair_column",
@@ -230,7 +230,7 @@ std::vector<Option> data_options() {
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
        .value = "",
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Column that holds a second text, for tasks on pairs; empty for none."},
       {.key = "pairs",
        .label = "Texts are pairs",
@@ -249,7 +249,7 @@ std::vector<Option> data_options() {
        .value = "auto",
        .can_be_auto = true,
        .aliases = {{"label_column_name"}},
-       .verbs = kRunning & ~kGenerate,
+       .verbs = kReading & ~kGenerate,
        .help = "Column (or JSON key) that holds the label, by name or by number from 0. Several, "
                "as in a,b,c, hold 0 or 1 each: multi-label, and each is a label."},
       {.key = "label_names",
@@ -259,7 +259,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "auto",
        .can_be_auto = true,
-       .verbs = kRunning & ~kGenerate,
+       .verbs = kReading & ~kGenerate,
        .help = "Names of labels or tags that are numbers in the data, with commas between them, in "
                "the order of the numbers from 0: O,B-PER,I-PER. auto takes those that stand in a "
                "Parquet or Arrow file, or in a dataset_info.json beside the data."},
@@ -270,7 +270,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "leave_out",
        .choices = {"leave_out", "cut"},
-       .verbs = kRunning & ~kGenerate,
+       .verbs = kReading & ~kGenerate,
        .help = "A prompt that fills max_length leaves no room for its completion (causal-lm). "
                "leave_out: such rows are counted and left out. cut: the prompt loses its end, so "
                "that both get their share. Questions without room for their context are left out."},
@@ -309,6 +309,18 @@ std::vector<Option> data_options() {
        .help =
            "Day that a chat template which writes the date takes for today, as 2026-01-31; auto "
            "is the day on which the run begins, which a resumed run keeps."},
+      {.key = "system_prompt",
+       .label = "System prompt",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "",
+       .aliases = {{"system"}},
+       .verbs = kTalking,
+       .help =
+           "First turn of a chat, which says how the model is to answer; of ferry serve where a "
+           "program gives none. A template without a "
+           "place for it refuses it; empty is no such turn, and some templates then write one "
+           "of their own."},
       {.key = "train_on_turns",
        .label = "Turns that are trained",
        .type = Type::choice,
@@ -318,7 +330,7 @@ std::vector<Option> data_options() {
        .choices = {"each", "last", "all"},
        .choice_aliases = {{"assistant", "each"}, {"turn", "each"}},
        .aliases = {{"assistant_only_loss", "each"}, {"mask_history", "last"}},
-       .verbs = kRunning & ~kGenerate,
+       .verbs = kReading & ~kGenerate,
        .help =
            "Turns of a chat that have a loss: each answer, the last answer, or all of the text. "
            "With all the model learns to write questions, too."},
@@ -342,7 +354,7 @@ std::vector<Option> data_options() {
        .unit = "texts",
        .can_be_auto = true,
        .range = {1, kMaxInteger},
-       .verbs = kRunning & ~kGenerate,
+       .verbs = kReading & ~kGenerate,
        .help = "Evaluates this many texts at most, the first of the data; auto is all. Fewer take "
                "less time, and make the scores less sure."},
       {.key = "max_length",
@@ -384,7 +396,7 @@ std::vector<Option> data_options() {
        .group = kDataGroup,
        .value = "auto",
        .can_be_auto = true,
-       .verbs = kRunning & ~kGenerate,
+       .verbs = kReading & ~kGenerate,
        .help = "Directory where tokens are kept, so that texts are tokenized once and need not fit "
                "into memory. auto keeps those of 16 MiB of files or more, in "
                "$XDG_CACHE_HOME/ferry/tokens (~/.cache); off holds all tokens in memory."},
@@ -396,7 +408,7 @@ std::vector<Option> data_options() {
        .value = "128",
        .unit = "tokens",
        .range = {0, 1048576},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Tokens that two windows of a long context share (question-answering); less than a "
                "window holds. More finds answers that a window's edge would cut, and makes more "
                "windows."},
@@ -408,7 +420,7 @@ std::vector<Option> data_options() {
        .value = "30",
        .unit = "tokens",
        .range = {1, 1048576},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Longest answer that is looked for (question-answering). Longer answers count as "
                "wrong where "
                "it is too small; more lets unlikely ones in."},

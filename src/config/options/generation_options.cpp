@@ -6,8 +6,9 @@
 namespace ferry::config {
 namespace {
 
-constexpr std::string_view kGenerationGroup = "Generation", kSampleGroup = "Samples";
-constexpr VerbMask kGenerating = kGenerate | kTraining;
+constexpr std::string_view kGenerationGroup = "Generation", kSampleGroup = "Samples",
+                           kServerGroup = "Server";
+constexpr VerbMask kGenerating = kGenerate | kTalking | kTraining;
 
 }  // namespace
 
@@ -102,6 +103,44 @@ std::vector<Option> generation_options() {
        .verbs = kGenerate,
        .help = "Keep the keys and values of each token, so that a new one goes through the model "
                "alone. false saves their memory and computes the whole text again for each token."},
+      {.key = "port",
+       .label = "Port",
+       .type = Type::integer,
+       .group = kServerGroup,
+       .level = Level::basic,
+       .value = "8080",
+       .unit = "TCP port",
+       .special = {"0", "any that is free"},
+       .range = {0, 65535},
+       .verbs = kServe,
+       .help = "Port at which ferry serve listens. The address that programs are given is "
+               "http://localhost:PORT/v1."},
+      {.key = "host",
+       .label = "Address",
+       .type = Type::text,
+       .group = kServerGroup,
+       .value = "127.0.0.1",
+       .verbs = kServe,
+       .help = "Address of this machine at which ferry serve listens. 127.0.0.1 is for programs of "
+               "this machine alone; 0.0.0.0 is for everybody who reaches it, and api_key should "
+               "then be set."},
+      {.key = "api_key",
+       .label = "API key",
+       .type = Type::text,
+       .group = kServerGroup,
+       .value = "",
+       .verbs = kServe,
+       .help =
+           "Key that programs must send (Authorization: Bearer KEY). Where it is empty, none is "
+           "asked for. FERRY_API_KEY keeps it out of the list of processes."},
+      {.key = "allow_origin",
+       .label = "Web pages that may ask",
+       .type = Type::text,
+       .group = kServerGroup,
+       .value = "",
+       .verbs = kServe,
+       .help = "Origin of web pages whose scripts may ask the server, as https://my.site, or * for "
+               "all (CORS). Where it is empty, browsers let none."},
   };
 }
 

@@ -63,7 +63,7 @@ std::vector<Option> machine_options() {
        .value = "42",
        .unit = "whole number",
        .range = {0, kMaxInteger},
-       .verbs = kTraining | kGenerate,
+       .verbs = kTraining | kGenerate | kTalking,
        .help = "Seed of new weights, dropout and drawn tokens; the same seed and "
                "micro-batch give the same bits."},
       {.key = "data_seed",

@@ -32,10 +32,13 @@ enum class Type : uint8_t {
 /** Bit set of the verbs that act on an option; the others refuse it on their command line. */
 using VerbMask = uint8_t;
 inline constexpr VerbMask kTrain = 1, kEval = 2, kPredict = 4, kExport = 8, kPlan = 16,
-                          kGenerate = 32;
+                          kGenerate = 32, kChat = 64, kServe = 128;
 /** `ferry plan` takes whatever `ferry train` takes, so that one command line serves both. */
 inline constexpr VerbMask kTraining = kTrain | kPlan;
-inline constexpr VerbMask kRunning = kTraining | kEval | kPredict | kGenerate;
+/** The verbs that read a data set, those that talk with somebody, and all that run a model. */
+inline constexpr VerbMask kReading = kTraining | kEval | kPredict | kGenerate;
+inline constexpr VerbMask kTalking = kChat | kServe;
+inline constexpr VerbMask kRunning = kReading | kTalking;
 
 /** Another trainer's name for an option. */
 struct Alias {

@@ -49,7 +49,7 @@ std::vector<Option> training_options() {
        .can_be_auto = true,
        .range = {1, 1048576},
        .aliases = {{"micro_batch_size"}},
-       .verbs = kRunning,
+       .verbs = kReading,
        .help = "Samples that go through the model at once (micro-batch). Larger is faster until "
                "memory ends; auto lets the planner choose. Given without train_batch_size and "
                "gradient_accumulation_steps it is the whole step, as in transformers' Trainer."},

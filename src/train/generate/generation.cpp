@@ -19,11 +19,14 @@ namespace {
 
 /** A prompt with what has come of it. */
 struct Sequence {
-  Sequence(const Prompt& its_prompt, int64_t its_index, const Job& job)
+  Sequence(const Prompt& its_prompt,
+           int64_t its_index,
+           const Tokenizer& tokenizer,
+           const GenerationRule& rule)
       : prompt(its_prompt),
         index(its_index),
         ids(its_prompt.ids),
-        text(job.model.tokenizer, its_prompt.ids, job.generation.rule.stops) {}
+        text(tokenizer, its_prompt.ids, rule.stops) {}
 
   const Prompt& prompt;
   int64_t index;             // among all prompts
@@ -121,10 +124,10 @@ void check_finite(std::span<const float> logits, DType compute) {
 /** Goes on with some sequences, pass by pass. */
 class Generator {
  public:
-  Generator(Session& session, const Job& job, TakeText take_text)
+  Generator(Session& session, const Job& job, const GenerationRule& rule, TakeText take_text)
       : session_(session),
         job_(job),
-        rule_(job.generation.rule),
+        rule_(rule),
         take_text_(std::move(take_text)),
         batch_(job.data.max_length) {}
 
@@ -232,14 +235,15 @@ std::vector<Sequence> sequences_from(const Job& job, int64_t first) {
   std::vector<Sequence> sequences;
   const int64_t end = std::min(job.generation.n_prompts(), first + group_size(job));
   for (int64_t p = first; p < end; ++p)
-    sequences.emplace_back(job.generation.prompts[static_cast<size_t>(p)], p, job);
+    sequences.emplace_back(job.generation.prompts[static_cast<size_t>(p)], p, job.model.tokenizer,
+                           job.generation.rule);
   return sequences;
 }
 
 }  // namespace
 
 std::string_view name_of(Ending ending) {
-  constexpr std::string_view kNames[] = {"length", "eos", "stop", "context"};
+  constexpr std::string_view kNames[] = {"length", "eos", "stop", "context", "interrupted"};
   return kNames[static_cast<size_t>(ending)];
 }
 
@@ -251,7 +255,8 @@ bool generate_unless(Session& session,
   const bool is_alone = job.generation.n_prompts() == 1;
   for (int64_t first = 0; first < job.generation.n_prompts(); first += group_size(job)) {
     std::vector<Sequence> sequences = sequences_from(job, first);
-    if (!Generator(session, job, is_alone ? take_text : TakeText()).run(sequences, goes_on))
+    if (!Generator(session, job, job.generation.rule, is_alone ? take_text : TakeText())
+             .run(sequences, goes_on))
       return false;
     for (const Sequence& its : sequences)
       take(its.prompt, {.ids = {its.ids.end() - its.n_new(), its.ids.end()},
@@ -259,6 +264,36 @@ bool generate_unless(Session& session,
                         .ending = its.ending});
   }
   return true;
+}
+
+Generated go_on_with(Session& session,
+                     const Job& job,
+                     const GenerationRule& rule,
+                     const Prompt& prompt,
+                     int64_t index,
+                     KeptText& kept,
+                     const std::function<bool()>& goes_on,
+                     const TakeText& take_text) {
+  std::vector<Sequence> sequences;
+  Sequence& its = sequences.emplace_back(prompt, index, job.model.tokenizer, rule);
+  const auto is_long = [&](const std::vector<int32_t>& ids) {
+    return job.model.table.long_from > 0 && std::ssize(ids) > job.model.table.long_from;
+  };
+  // The last token of the prompt is read in any case: its outputs say how the text goes on. Keys of
+  // a long text are turned in another way.
+  if (is_long(kept.ids) == is_long(prompt.ids))
+    its.n_kept = std::min(std::ranges::mismatch(kept.ids, prompt.ids).in1 - kept.ids.begin(),
+                          std::ssize(prompt.ids) - 1);
+  kept.ids.clear();
+  const bool has_ended = Generator(session, job, rule, take_text).run(sequences, goes_on);
+  kept.ids.assign(its.ids.begin(), its.ids.begin() + its.n_kept);
+  if (!has_ended) {
+    const std::string rest = its.text.finish();
+    if (take_text && !rest.empty()) take_text(rest);
+  }
+  return {.ids = {its.ids.end() - its.n_new(), its.ids.end()},
+          .text = its.text.text(),
+          .ending = has_ended ? its.ending : Ending::interrupted};
 }
 
 int64_t n_groups(const Job& job) {
@@ -271,7 +306,7 @@ GenerationSeconds time_generation(Session& session, const Job& job) {
   FERRY_CHECK(job.generation.rule.uses_cache, "texts that are read anew for each token");
   const int64_t looked_at = shape_of(job.generation).cache_tokens;
   std::vector<Sequence> sequences = sequences_from(job, 0);
-  Generator generator(session, job, {});
+  Generator generator(session, job, job.generation.rule, {});
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };

@@ -14,7 +14,7 @@
 
 namespace ferry {
 
-enum class Ending : uint8_t { length, end_of_text, stop, context };
+enum class Ending : uint8_t { length, end_of_text, stop, context, interrupted };
 /** As `ferry generate --json` names it. */
 std::string_view name_of(Ending ending);
 
@@ -41,6 +41,29 @@ bool generate_unless(Session& session,
                      const std::function<bool()>& goes_on,
                      const TakeText& take_text,
                      const TakeGenerated& take);
+
+/** The job of a chat: the plan has room for one text as long as the context, and job.generation has
+ * no prompts. Throws Error as prepare_generation() does. */
+Job prepare_chat(config::Config config);
+
+/** The tokens of one text whose keys and values the session keeps, so that a text that begins alike
+ * is read from where it differs. */
+struct KeptText {
+  std::vector<int32_t> ids;
+};
+
+/** Goes on with one prompt by a rule whose context is the job's; the `index`-th of its kind, by
+ * which tokens are drawn. `take_text` gets the text as it comes. Where `goes_on` says no, what has
+ * come is given with Ending::interrupted. Throws Error(diverged) where the model's outputs are not
+ * finite. */
+Generated go_on_with(Session& session,
+                     const Job& job,
+                     const GenerationRule& rule,
+                     const Prompt& prompt,
+                     int64_t index,
+                     KeptText& kept,
+                     const std::function<bool()>& goes_on,
+                     const TakeText& take_text);
 
 /** Seconds that a generation takes: of as many prompts as are gone on with at once, and of one more
  * token of each. */

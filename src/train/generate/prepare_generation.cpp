@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/chat/encoder.h"
 #include "src/config/models/models.h"
 #include "src/data/run_dataset.h"
 #include "src/files/plain_file.h"
+#include "src/inputs/data.h"
 #include "src/inputs/model_files.h"
 #include "src/request/adapters.h"
 #include "src/request/run_plan.h"
@@ -57,10 +59,12 @@ int64_t asked_context(const config::Config& config, const ModelTable& model, boo
   return std::min(most, choose_max_length(config, model.max_positions, has_gpu));
 }
 
-void make_plan_of(Job& job) {
+/** `n_read_most`: tokens of a text that go through the model at once. */
+void make_plan_of(Job& job, int64_t n_read_most) {
   const TextGeneration& its = job.generation;
   const int64_t longest = its.longest_prompt();
-  job.data.max_length = its.rule.uses_cache ? longest : looked_at_tokens(its.rule, longest);
+  job.data.max_length =
+      its.rule.uses_cache ? std::min(longest, n_read_most) : looked_at_tokens(its.rule, longest);
   PlanRequest request =
       make_plan_request(job.config, job.model.table, job.machine.plan, /*trains=*/false);
   job.notes.insert(job.notes.end(), request.notes.begin(), request.notes.end());
@@ -70,17 +74,19 @@ void make_plan_of(Job& job) {
   job.plan = make_plan(job.model.table, request);
 }
 
-}  // namespace
-
-Job prepare_generation(config::Config config, const std::vector<std::string>& words) {
+Job open_job(config::Config config) {
   const auto path = config::find_model(config.text("model_name_or_path"));
   HfDirectory directory = open_directory(path);
   Tokenizer tokenizer = Tokenizer::open(directory.tokenizer());
   Job job = {.config = std::move(config),
              .model = {.directory = std::move(directory), .tokenizer = std::move(tokenizer)}};
   check_generates(job.model.directory);
+  return job;
+}
+
+/** Everything but prompts and plan. */
+void make_ready(Job& job, int64_t context_most) {
   const HfConfig& hf = job.model.directory.config();
-  std::vector<std::string> texts = texts_of(job.config, job.model.directory, words);
   job.machine = detect_machine(job.config);
   if (!job.machine.note.empty()) job.notes.push_back(job.machine.note);
   job.data.task = kind_of_model(hf).of_model(hf, {});  // a language model reads no settings
@@ -89,19 +95,47 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   job.model.table = make_model_table(job.config, hf, HeadKind::causal_lm, 0, job.machine.plan);
   add_adapter_of(job.model.directory, job.model.table);
   check_vocabulary(job.model.directory, job.model.tokenizer, job.model.table);
-
   const int64_t context = asked_context(job.config, job.model.table, job.machine.plan.has_gpu);
+  job.generation.rule = generation_rule(job.config, job.model.directory.file(kGenerationConfigName),
+                                        hf, job.model.tokenizer, std::min(context, context_most));
+}
+
+}  // namespace
+
+Job prepare_generation(config::Config config, const std::vector<std::string>& words) {
+  Job job = open_job(std::move(config));
+  std::vector<std::string> texts = texts_of(job.config, job.model.directory, words);
+  make_ready(job, INT64_MAX);
   GenerationRule& rule = job.generation.rule;
-  // An adapter may lack the files that say how its model generates.
-  rule = generation_rule(job.config, job.model.directory.file(kGenerationConfigName), hf,
-                         job.model.tokenizer, context);
   rule.uses_cache = job.config.flag("kv_cache");
   rule.n_sequences_max = static_cast<int64_t>(texts.size());
   for (std::string& text : texts)
-    job.generation.prompts.push_back(make_prompt(std::move(text), job.model.tokenizer, context));
+    job.generation.prompts.push_back(
+        make_prompt(std::move(text), job.model.tokenizer, rule.context));
   for (const Prompt& prompt : job.generation.prompts)
     check_rows(prompt.ids, job.model.tokenizer, job.model.table);
-  make_plan_of(job);
+  make_plan_of(job, INT64_MAX);
+  return job;
+}
+
+Job prepare_chat(config::Config config) {
+  // Keys and values of a whole context would take the memory of many models.
+  constexpr int64_t kContext = 8192, kRead_tokens = 512;
+  Job job = open_job(std::move(config));
+  make_ready(job, job.config.maybe_integer("max_length") ? INT64_MAX : kContext);
+  GenerationRule& rule = job.generation.rule;
+  rule.uses_cache = true;
+  rule.n_sequences_max = 1;
+  // The configuration of a base model that was trained on chats may know another end.
+  const int32_t end =
+      chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer)
+          ->end_of_answer(job.model.tokenizer);
+  if (end >= 0 && std::ranges::count(rule.end_ids, end) == 0) rule.end_ids.push_back(end);
+  // The plan is for the longest text that may come.
+  job.generation.prompts.push_back(
+      {.text = {}, .ids = std::vector<int32_t>(static_cast<size_t>(rule.context))});
+  make_plan_of(job, kRead_tokens);
+  job.generation.prompts.clear();
   return job;
 }
 
