@@ -204,9 +204,10 @@ std::shared_ptr<const chat::ChatEncoder> chat_encoder_of(const config::Config& c
                                  .train_on = train_on_of(config),
                                  .template_variables = template_variables_of(config),
                                  .now = moment_of(config.maybe_text("chat_date"))};
-  // A checkpoint holds the template that its run began with.
-  const bool is_resumed = !config.text("resume_from_checkpoint").empty();
-  if (named && *named != "tokenizer_default" && !is_resumed) settings.chat_template = *named;
+  // A checkpoint holds the template that its run began with, whatever became of the file.
+  const bool is_checkpoint = !config.text("resume_from_checkpoint").empty() &&
+                             directory.filename().string().starts_with("checkpoint-");
+  if (named && *named != "tokenizer_default" && !is_checkpoint) settings.chat_template = *named;
   return std::make_shared<const chat::ChatEncoder>(settings, directory, tokenizer);
 }
 

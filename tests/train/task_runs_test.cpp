@@ -203,6 +203,67 @@ TEST_F(TaskRuns, PackedTextsTrainAsUnpackedOnes) {
   EXPECT_NE(other.err.find("packing was true when the run began"), std::string::npos) << other.err;
 }
 
+/** Rows of one or two questions with answers, in the words of the tiny language model. */
+void write_chats(const fs::path& file, int n) {
+  const char* colours[] = {"red", "blue", "green"};
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    nlohmann::json turns = nlohmann::json::array();
+    for (int t = 0; t <= i % 2; ++t) {
+      turns.push_back(
+          {{"role", "user"}, {"content", std::string("the old car ") + colours[i % 3]}});
+      turns.push_back({{"role", "assistant"}, {"content", std::string(colours[(i + t) % 3])}});
+    }
+    out << nlohmann::json{{"messages", turns}}.dump() << '\n';
+  }
+}
+
+TEST_F(TaskRuns, ChatsAreLearntByATemplateThatGoesWithTheResult) {
+  write_tiny_language_model(root_ / "chat_lm");
+  write_chats(root_ / "chats.jsonl", 48);
+  write_chats(root_ / "chats_dev.jsonl", 8);
+  const std::string source =
+      "{% for m in messages %}{{ m.content + ' ' + eos_token + ' ' }}{% endfor %}";
+  std::ofstream(root_ / "own.jinja") << source;
+  const auto arguments = [](const std::string& run, const std::string& turns) {
+    return with_packing(
+        new_run(run, {"--model=chat_lm", "--task=causal-lm", "--dataset=chats.jsonl",
+                      "--eval-dataset=chats_dev.jsonl", "--max-length=32",
+                      "--chat-template=own.jinja", "--train-on-turns=" + turns,
+                      "--lr-scheduler-type=constant", "--max-steps=12", "--eval-steps=4"}),
+        true);
+  };
+  const Outcome none = ferry(
+      new_run("chats_none", {"--model=chat_lm", "--task=causal-lm", "--dataset=chats.jsonl"}));
+  EXPECT_EQ(none.code(), 4);
+  EXPECT_NE(none.err.find("has no chat template - name one with --chat-template"),
+            std::string::npos)
+      << none.err;
+
+  const Outcome train = ferry(arguments("chats", "each"));
+  if (train.err.find("this build has no engine for chat templates") != std::string::npos)
+    GTEST_SKIP() << train.err;
+  ASSERT_EQ(train.code(), 0) << train.err;
+  EXPECT_EQ(text_of(root_ / "chats/final/chat_template.jinja"), source);
+  // The result is measured by its own template.
+  const auto eval = figures("chats", "chats_dev.jsonl");
+  EXPECT_NEAR(eval.at("eval_loss").get<double>(),
+              last_evaluation("chats").at("eval_loss").get<double>(), 1e-5);
+  ASSERT_EQ(ferry(arguments("chats_last", "last")).code(), 0) << text_of(root_ / "err");
+  EXPECT_NE(curve_of("chats"), curve_of("chats_last"));
+
+  // A run that goes on takes the template from its checkpoint.
+  auto words = arguments("chats_short", "each");
+  words.push_back("--max-steps=9");
+  ASSERT_EQ(ferry(words).code(), 0) << text_of(root_ / "err");
+  fs::remove(root_ / "own.jinja");
+  const Outcome resumed = ferry({"train", "--resume=chats_short", "--max-steps=12"});
+  ASSERT_EQ(resumed.code(), 0) << resumed.err;
+  EXPECT_EQ(curve_of("chats"), curve_of("chats_short"));
+  for (const char* file : {"final/model.safetensors", "final/chat_template.jinja"})
+    EXPECT_EQ(text_of(root_ / "chats" / file), text_of(root_ / "chats_short" / file)) << file;
+}
+
 TEST_F(TaskRuns, OnlyLanguageModelsArePacked) {
   const Outcome tags = ferry(with_packing(ner_run("unpackable"), true));
   EXPECT_EQ(tags.code(), 2);

@@ -174,6 +174,20 @@ struct Member : jinja::member_expression {
   }
 };
 
+/** The engine's own copies its table of functions at each look. */
+struct Identifier : jinja::identifier {
+  using identifier::identifier;
+
+  value execute_impl(context& ctx) const override {
+    value found = ctx.get_val(val);
+    if (!found->is_undefined()) return found;
+    const auto& functions = jinja::global_builtins();
+    const auto function = functions.find(val);
+    if (function == functions.end()) return found;
+    return mk_val<jinja::value_func>(val, function->second);
+  }
+};
+
 // --- Operators
 
 struct Binary : jinja::binary_expression {
@@ -687,7 +701,9 @@ void rewrite_arguments(statement_ptr& filter) {
 
 void rewrite(statement_ptr& node) {
   if (!node) return;
-  if (auto* n = cast_stmt<jinja::member_expression>(node)) {
+  if (auto* n = cast_stmt<jinja::identifier>(node)) {
+    replace<Identifier>(node, std::string(n->val));
+  } else if (auto* n = cast_stmt<jinja::member_expression>(node)) {
     rewrite(n->object);
     if (n->computed) rewrite(n->property);
     replace<Member>(node, std::move(n->object), std::move(n->property), bool(n->computed));
