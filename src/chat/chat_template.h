@@ -20,7 +20,7 @@
 
 namespace ferry::chat {
 
-/** The template itself refuses a chat, or asks for what the engine has not. */
+/** The template itself refuses a chat, or needs a thing that the engine lacks. */
 class TemplateRaised : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

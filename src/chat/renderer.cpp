@@ -274,7 +274,7 @@ class Job {
     return text.size();
   }
 
-  /** Where two texts part, before a control token that one of them has there. */
+  /** The place at which two texts part, before a control token that one of them has there. */
   size_t same_start(std::string_view a, std::string_view b) const {
     const size_t same = common_start(a, b);
     size_t longest = 0;
@@ -339,8 +339,8 @@ class Job {
   }
 
   /** The answer with the token that ends it, and nothing behind that. `by_any`: a control token
-   * that follows at once ends it, as that of the next turn does where answers have no end of their
-   * own (GLM). */
+   * that follows at once ends it, as the next turn's does where answers are written without an end
+   * (GLM). */
   text::Span with_end(text::Span span, bool by_any) const {
     const std::string_view text = whole_.text;
     const std::string_view inside = text.substr(span.begin, span.size());
@@ -411,7 +411,7 @@ class Job {
 }  // namespace
 
 Renderer::Renderer(TemplateUse use) : use_(std::move(use)) {
-  // Where one holds another the longer is cut first.
+  // The longer is cut first, since it may hold another one.
   std::ranges::stable_sort(use_.control_texts, std::greater(), &std::string::size);
 }
 

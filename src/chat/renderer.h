@@ -38,7 +38,7 @@ struct TemplateUse {
 struct RenderedChat {
   std::string text;
   std::vector<text::Span> answers;  ///< bytes that are learnt, ascending
-  /** Places inside of what people wrote, where the text has to be cut for tokens: it would be taken
+  /** Places inside of people's words, at which the text has to be cut for tokens: it would be taken
    * for control tokens else. */
   std::vector<uint32_t> cuts;
 };

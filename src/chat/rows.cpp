@@ -140,7 +140,7 @@ class RowReader {
     for (const Json& item : list) {
       Turn turn = turn_of(item, conversation_.turns.size());
       turn.is_trained = turn.is_trained && are_trained;
-      // A system prompt of its own column stands first already.
+      // The system prompt of a column stands first already.
       if (turn.role == kSystem && conversation_.turns.size() == 1 &&
           conversation_.turns.front().role == kSystem)
         refuse("the row has a system prompt twice, in a column and in its turns", "keep one");

@@ -28,7 +28,7 @@ std::optional<RowColumns> find_columns(const Json& row, std::string_view asked, 
 /** A list whose elements say who speaks. */
 bool has_turns(const Json& value);
 
-/** The columns that hold something for `read_row` beside those of RowColumns: "system", "tools",
+/** The columns that hold something for `read_row` beside the ones of RowColumns: "system", "tools",
  * "history". */
 bool is_read_column(std::string_view name);
 

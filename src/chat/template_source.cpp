@@ -42,7 +42,7 @@ std::optional<TemplateSource> source_in(const JsonReader& config, const fs::path
   return source;
 }
 
-// Of public forms; the texts are Ferry's.
+// The forms are public, the texts Ferry's.
 constexpr std::string_view kChatMl =
     "{%- for message in messages %}\n"
     "{{- '<|im_start|>' + message.role + '\\n' }}\n"

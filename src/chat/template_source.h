@@ -1,6 +1,6 @@
 #pragma once
-// Where a chat template comes from: a model's directory, a name that Ferry knows, a file. What it
-// is filled in with beside the chat: the special tokens of a tokenizer.
+// The sources of chat templates: a model's directory, a name that Ferry knows, a file. Beside the
+// chat a template is given the special tokens of a tokenizer.
 
 #include <filesystem>
 #include <optional>

@@ -254,7 +254,9 @@ class CausalLm : public LanguageModel {
           {.role = std::string(chat::kAssistant), .text = *example.text_pair, .thinking = {}});
     }
     const std::string place = example.place.empty() ? "a chat" : example.place;
-    const auto encoded = chats_->encode(conversation, tokenizer, max_length, place);
+    auto encoded = chats_->encode(conversation, tokenizer, max_length, place);
+    while (!encoded && long_prompts_ == LongPrompts::cut && drop_oldest(conversation))
+      encoded = chats_->encode(conversation, tokenizer, max_length, place);
     if (!encoded && long_prompts_ == LongPrompts::refuse)
       throw Error(Fault::data, "data.tokenize",
                   fmt::format("{}: the first answer of the chat has no room within {} tokens",
@@ -267,6 +269,23 @@ class CausalLm : public LanguageModel {
       sample.labels.push_back(static_cast<int32_t>(answer.end));
     }
     out.push_back(std::move(sample));
+  }
+
+  /** Takes the first question with its answers out of a chat. False where nothing to learn would be
+   * left. */
+  static bool drop_oldest(chat::Conversation& conversation) {
+    auto& turns = conversation.turns;
+    const auto asks = [](const chat::Turn& turn) { return turn.role == chat::kUser; };
+    const auto first = std::ranges::find_if(turns, [](const chat::Turn& turn) {
+      return turn.role != chat::kSystem && turn.role != chat::kDeveloper;
+    });
+    if (first == turns.end()) return false;
+    const auto next = std::find_if(first + 1, turns.end(), asks);
+    if (std::none_of(next, turns.end(),
+                     [](const chat::Turn& turn) { return turn.is_answer() && turn.is_trained; }))
+      return false;
+    turns.erase(first, next);
+    return true;
   }
 
   /** Takes the labels from all tokens but those before an answer's: `answers` has where each one

@@ -4,7 +4,7 @@
 
 TEMPLATES holds the *.jinja of models. Each chat has to show its answers with the token that ends them and nothing that others say, or be refused by name;
 of ten templates the trained texts are written down here. TRL_TEMPLATES holds the *_training.jinja of TRL, whose marks as transformers counts them are
-the truth there; without it those of an installed TRL are taken, where there is one. Exits with 77 (skipped) where something is missing."""
+the truth there; without it an installed TRL's are taken, where there is one. Exits with 77 (skipped) where something is missing."""
 import importlib.util, json, pathlib, re, subprocess, sys
 
 try:
@@ -16,7 +16,7 @@ except ImportError as e:
 from chats import CALL, ONE, TOOLS, TWO, answer, conversations, system, thinking, user
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-# What is trained of TWO, by hand: the answers are "Hello!" and "Fine.".
+# The trained texts of TWO, by hand: the answers are "Hello!" and "Fine.".
 TRUTH = {
     "Qwen-Qwen2.5-7B-Instruct.jinja": ["Hello!<|im_end|>", "Fine.<|im_end|>"],
     "Qwen-Qwen3-0.6B.jinja": ["Hello!<|im_end|>", "<think>\n\n</think>\n\nFine.<|im_end|>"],
@@ -34,7 +34,7 @@ TRUTH = {
 
 
 def controls_of(text):
-    """What looks like control tokens in a template."""
+    """Texts in a template that look like control tokens."""
     found = set(re.findall(r"<[|｜][^<>{}'\"\s]+[|｜]>|<[a-z]+_of_[a-z]+>|\[/?[A-Z_]{3,}\]|<(?:seed|turn|channel)[:|][a-z]+>|<[a-z]+\|>|<\|[a-z]+>", text))
     return sorted(found | set(TOKENS.values()))
 

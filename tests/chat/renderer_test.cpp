@@ -101,7 +101,7 @@ TEST_F(RendererTest, AnswersThatAreWrittenInAnotherWayLaterKeepTheirPlaces) {
       "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n<think>' }}{% endif %}";
   EXPECT_THAT(learnt(asks_more, chat_of({"a", "one", "b", "two"})),
               ElementsAre("one<|im_end|>", "two<|im_end|>"));
-  // The whole text ends with a token of its own, as Phi-3.5's.
+  // A further token ends the whole text, as in Phi-3.5's.
   const std::string ends_whole =
       "{% for m in messages %}{{ '<|user|>' + m.content + '<|im_end|>\n' }}{% endfor %}"
       "{% if add_generation_prompt %}{{ '<|user|>' }}{% else %}{{ eos_token }}{% endif %}";

@@ -241,9 +241,7 @@ class ChatData : public testing::Test {
     data_ = dir_.write("x.jsonl", rows);
   }
 
-  Data read(Settings settings,
-            int64_t max_length = 100,
-            bool packs = false) const {
+  Data read(Settings settings, int64_t max_length = 100, bool packs = false) const {
     settings.emplace_back("task", "causal-lm");
     settings.emplace_back("dataset", data_.string());
     const Tokenizer tokenizer = Tokenizer::open(dir_ / "model");
@@ -289,6 +287,25 @@ TEST_F(ChatData, ChatsWithoutRoomForAnAnswerAreCounted) {
               HasSubstr("3 of 3 prompts fill max_length = 2"));
   const Data cut = read({}, 3);
   EXPECT_EQ(cut.train.n_truncated(), 3);
+}
+
+TEST_F(ChatData, LongChatsMayLoseTheirOldestTurns) {
+  data_ = dir_.write(
+      "long.jsonl",
+      R"({"messages": [{"role": "system", "content": "un"}, {"role": "user", "content": "hello"}, )"
+      R"({"role": "assistant", "content": "world"}, {"role": "user", "content": "the"}, )"
+      R"({"role": "assistant", "content": "cafe"}]})");
+  const Settings last = {{"train_on_turns", "last"}};
+  EXPECT_THAT(test::error_of([&] { read(last, 6); }), HasSubstr("1 of 1 prompts fill"));
+  const Data cut = read({{"train_on_turns", "last"}, {"long_prompts", "cut"}}, 6);
+  EXPECT_THAT(cut.train.ids(0), ElementsAre(7, 3, 13, 3, 14, 3));
+  EXPECT_THAT(std::vector(cut.train.labels(0).begin(), cut.train.labels(0).end()),
+              ElementsAre(4, 6));
+  // The last question is never taken away.
+  EXPECT_THAT(test::error_of([&] {
+                read({{"long_prompts", "cut"}}, 2);
+              }),
+              HasSubstr("1 of 1 prompts fill"));
 }
 
 TEST_F(ChatData, SettingsOfChatsAreChecked) {

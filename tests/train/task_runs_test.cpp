@@ -245,7 +245,7 @@ TEST_F(TaskRuns, ChatsAreLearntByATemplateThatGoesWithTheResult) {
     GTEST_SKIP() << train.err;
   ASSERT_EQ(train.code(), 0) << train.err;
   EXPECT_EQ(text_of(root_ / "chats/final/chat_template.jinja"), source);
-  // The result is measured by its own template.
+  // The result is measured by the template that lies beside it.
   const auto eval = figures("chats", "chats_dev.jsonl");
   EXPECT_NEAR(eval.at("eval_loss").get<double>(),
               last_evaluation("chats").at("eval_loss").get<double>(), 1e-5);

@@ -1,5 +1,5 @@
 #pragma once
-// What the engine's JSON takes from llama.cpp's header of this name. Seen by the engine alone.
+// The engine's JSON takes this from llama.cpp's header of the same name. The engine alone sees it.
 
 #include <cstdlib>
 

@@ -540,7 +540,7 @@ struct FilterBlock : jinja::filter_statement {
 
 // --- Statements
 
-/** What {{ ... }} prints. */
+/** Prints the value of {{ ... }}. */
 struct Print : jinja::expression {
   explicit Print(statement_ptr of) : of_(std::move(of)) { pos = of_->pos; }
   value execute_impl(context& ctx) const override {
@@ -559,7 +559,7 @@ struct If : jinja::if_statement {
   }
 };
 
-/** Each round has variables of its own, as in Jinja2. */
+/** No variable passes from a round to the next, as in Jinja2. */
 struct For : jinja::for_statement {
   using for_statement::for_statement;
 
@@ -671,7 +671,7 @@ void rewrite_all(statements& nodes) {
     rewrite(node);
 }
 
-/** What a body prints is text, too. */
+/** Expressions print in a body. */
 void rewrite_body(statements& body) {
   for (statement_ptr& node : body) {
     const bool is_printed =

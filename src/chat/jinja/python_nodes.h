@@ -1,12 +1,12 @@
 #pragma once
-// Puts nodes that do as Python does in the place of those of the engine that are more lenient:
-// members, operators, filters, loops, macros and what is printed. Private to src/chat/jinja.
+// Puts nodes that do as Python does in the place of more lenient ones of the engine: members,
+// operators, filters, loops, macros and printing. Private to src/chat/jinja.
 
 #include "jinja/runtime.h"
 
 namespace ferry::chat {
 
-/** Throws raised_exception where the template needs what neither has. */
+/** Changes the program's nodes; nothing is run. */
 void make_pythonic(jinja::program& program);
 
 /** The text of all that a program puts out. */

@@ -229,7 +229,7 @@ value split_by_space(const std::string& text, int64_t n_most, bool from_right) {
       words[n_left - 1].begin = words.front().begin;
       words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n_left - 1));
     } else {
-      // What is left keeps its blanks, but for those at the end.
+      // The last word keeps the blanks inside of it.
       words[most].end = words.back().end;
       words.resize(most + 1);
     }

@@ -273,7 +273,8 @@ std::vector<Option> data_options() {
        .verbs = kReading & ~kGenerate,
        .help = "A prompt that fills max_length leaves no room for its completion (causal-lm). "
                "leave_out: such rows are counted and left out. cut: the prompt loses its end, so "
-               "that both get their share. Questions without room for their context are left out."},
+               "that both get their share, and a chat its oldest turns. Questions without room for "
+               "their context are left out."},
       {.key = "chat_template",
        .label = "Chat template",
        .type = Type::text,

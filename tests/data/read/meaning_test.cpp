@@ -119,7 +119,7 @@ TEST_F(MeaningTest, RowsOfTurnsAreChats) {
       documents("x.jsonl", "{\"a\": " + turns + ", \"b\": " + turns + "}", {.text_column = "b"});
   EXPECT_THAT(named.notes, Contains(HasSubstr("chats of 'b'")));
   EXPECT_THAT(named.notes, Contains(HasSubstr("not read: 'a'")));
-  // As a list in a .json file, too.
+  // A list in a .json file has the same.
   EXPECT_THAT(texts_in(documents("x.json", "[{\"messages\": " + turns + "}]")),
               ElementsAre(packed));
 }
