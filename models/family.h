@@ -34,6 +34,8 @@ struct TableOptions {
   VocabularyCut cut;  ///< set by make_table()
 };
 
+struct DecoderConfig;
+
 struct Family {
   std::string_view model_type;  ///< of config.json
   bool is_decoder = false;      ///< a token sees only those before it
@@ -45,6 +47,9 @@ struct Family {
    * key that is missing, of a wrong type or out of range, or for a value that Ferry does not
    * compute. The head is one of `heads`. */
   ModelTable (*table)(const JsonReader& config, const TableOptions& options);
+  /** The same configuration as the settings of a decoder (models/decoder/decoder_table.h), for
+   * formats of other programs that write them down. Null where nobody asks for them. */
+  DecoderConfig (*decoder)(const JsonReader& config, const TableOptions& options) = nullptr;
 };
 
 std::span<const Family> families();

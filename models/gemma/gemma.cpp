@@ -22,10 +22,10 @@ DecoderConfig gemma_kin(const char* name, const char* stem) {
   return kin;
 }
 
-DecoderConfig read_gemma(const JsonReader& config,
-                         const TableOptions& options,
-                         DecoderConfig kin,
-                         std::string_view gate) {
+DecoderConfig read_kin(const JsonReader& config,
+                       const TableOptions& options,
+                       DecoderConfig kin,
+                       std::string_view gate) {
   DecoderConfig gemma = read_llama_like(config, options, std::move(kin), gate);
   gemma.norm_offset = 1;
   gemma.embedding = {.word_scale = std::sqrt(static_cast<float>(gemma.hidden_size)),
@@ -41,7 +41,7 @@ DecoderConfig read_later(const JsonReader& config,
                          DecoderConfig kin,
                          int64_t pattern) {
   pass_over(config, {"hidden_act", "sliding_window_size", "_sliding_window_pattern"});
-  DecoderConfig gemma = read_gemma(config, options, std::move(kin), "hidden_activation");
+  DecoderConfig gemma = read_kin(config, options, std::move(kin), "hidden_activation");
   gemma.norms_outputs = true;
   gemma.score_scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0));
   std::vector<bool> all_but_each_last;
@@ -53,16 +53,16 @@ DecoderConfig read_later(const JsonReader& config,
   return gemma;
 }
 
-ModelTable make_gemma(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read_gemma(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = gemma_kin("gemma", "Gemma");
   kin.num_key_value_heads = 16;
-  DecoderConfig gemma = read_gemma(config, options, std::move(kin), "hidden_act");
+  DecoderConfig gemma = read_kin(config, options, std::move(kin), "hidden_act");
   // The first files say gelu, and were trained with its approximation.
   if (gemma.gate == Activation::gelu) gemma.gate = Activation::gelu_tanh;
   if (read_activation(config, "hidden_activation", gemma.gate) != gemma.gate)
     config.at("hidden_activation")
         .refuse("the function of hidden_act", "releases of transformers read one or the other");
-  return make_decoder(gemma, options);
+  return gemma;
 }
 
 /** A cap of scores or logits; 0 for null, which is none. */
@@ -72,17 +72,17 @@ float read_cap(const JsonReader& config, std::string_view key, double otherwise)
   return static_cast<float>(config.number(key, 0, kCapMax, otherwise));
 }
 
-ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read_gemma2(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = gemma_kin("gemma2", "Gemma2");
   kin.num_key_value_heads = 4;
   pass_over(config, {"sliding_window_pattern"});
   DecoderConfig gemma = read_later(config, options, std::move(kin), 2);
   gemma.score_cap = read_cap(config, "attn_logit_softcapping", 50);
   gemma.logits.soft_cap = read_cap(config, "final_logit_softcapping", 30);
-  return make_decoder(gemma, options);
+  return gemma;
 }
 
-ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read_gemma3(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = gemma_kin("gemma3_text", "Gemma3");
   kin.classifier_stem = "Gemma3Text";
   // Files with images say what differs from the first of them, and name the part for texts so.
@@ -122,7 +122,12 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
       gemma.window_rope->scaling == RopeScaling::longrope &&
       gemma.rope->original_positions != gemma.window_rope->original_positions)
     each->fail("names two lengths from which texts are long");
-  return make_decoder(gemma, options);
+  return gemma;
+}
+
+template <auto& read>
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  return make_decoder(read(config, options), options);
 }
 
 }  // namespace
@@ -131,21 +136,24 @@ Family gemma_family() {
   return {.model_type = "gemma",
           .is_decoder = true,
           .heads = DecoderHeads::kWithoutAnswers,
-          .table = make_gemma};
+          .table = make<read_gemma>,
+          .decoder = read_gemma};
 }
 
 Family gemma2_family() {
   return {.model_type = "gemma2",
           .is_decoder = true,
           .heads = DecoderHeads::kWithoutAnswers,
-          .table = make_gemma2};
+          .table = make<read_gemma2>,
+          .decoder = read_gemma2};
 }
 
 Family gemma3_family() {
   return {.model_type = "gemma3_text",
           .is_decoder = true,
           .heads = DecoderHeads::kOfTexts,
-          .table = make_gemma3};
+          .table = make<read_gemma3>,
+          .decoder = read_gemma3};
 }
 
 }  // namespace ferry

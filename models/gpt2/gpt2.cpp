@@ -6,7 +6,7 @@
 namespace ferry {
 namespace {
 
-ModelTable make(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read(const JsonReader& config, const TableOptions& options) {
   expect_on(config, "scale_attn_weights");
   expect_on(config, "tie_word_embeddings");
   expect_off(config, "scale_attn_by_inverse_layer_idx");
@@ -33,7 +33,11 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   gpt.initializer_range = read_init_std(config);
   gpt.activation = read_activation(config, "activation_function", Activation::gelu_tanh);
   expect_divides(config, "n_head", gpt.num_attention_heads, "n_embd", gpt.hidden_size);
-  return make_decoder(gpt, options);
+  return gpt;
+}
+
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  return make_decoder(read(config, options), options);
 }
 
 constexpr std::string_view kOldBuffers[] = {".attn.bias", ".attn.masked_bias"};
@@ -45,7 +49,8 @@ Family gpt2_family() {
           .is_decoder = true,
           .heads = DecoderHeads::kAll,
           .old_buffers = kOldBuffers,
-          .table = make};
+          .table = make,
+          .decoder = read};
 }
 
 }  // namespace ferry

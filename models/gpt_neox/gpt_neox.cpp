@@ -13,9 +13,7 @@ namespace {
 void add_layer(ModelBuilder& builder,
                int64_t index,
                const DecoderConfig& config,
-               const ModelTable& model,
-               bool is_parallel,
-               bool has_bias) {
+               const ModelTable& model) {
   const int64_t W = config.hidden_size, F = config.intermediate_size;
   const int64_t H = config.num_attention_heads, D = model.head_width;
   const BlockBuilder::Heads heads = {.n_heads = H, .n_kv_heads = H, .head_width = D};
@@ -30,7 +28,7 @@ void add_layer(ModelBuilder& builder,
   const ParamId qkv_weight = b.matrix("attention.qkv.weight", 3 * W, W,
                                       {.name = self + "query_key_value.weight", .groups = by_head});
   const auto bias = [&](const char* name, int64_t n, HfName its) {
-    return has_bias ? b.bias(name, n, std::move(its)) : kNone;
+    return config.qkv_bias ? b.bias(name, n, std::move(its)) : kNone;
   };
   const ParamId qkv_bias =
       bias("attention.qkv.bias", 3 * W, {.name = self + "query_key_value.bias", .groups = by_head});
@@ -62,7 +60,7 @@ void add_layer(ModelBuilder& builder,
     b.recompute(up);  // (T, F)
     return b.linear_from_ranks("down", activated, down_weight);
   };
-  if (!is_parallel) {
+  if (!config.is_parallel) {
     const auto [sum, mlp_normed] =
         b.residual_norm("sum", "mlp.norm", output, output_bias, x, mlp_norm_weight, mlp_norm_bias,
                         eps, p, decoder_attention_output);
@@ -74,7 +72,7 @@ void add_layer(ModelBuilder& builder,
   b.end(b.dropout_residual("y", down, down_bias, sum, p, decoder_layer_output));
 }
 
-ModelTable make(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read(const JsonReader& config, const TableOptions&) {
   pass_over(config, {"is_decoder"});  // it is one in any case
   DecoderConfig neox = {.family = DecoderFamily::gpt2, .name = "gpt_neox"};
   neox.stem = "GPTNeoX";
@@ -100,18 +98,23 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
                          .partial_key = "rotary_pct",
                          .partial = 0.25,
                          .turns_part = true});
-  const bool is_parallel = config.flag("use_parallel_residual", true);
-  const bool has_bias = config.flag("attention_bias", true);
-  const bool is_tied = config.flag("tie_word_embeddings", false);
+  neox.is_parallel = config.flag("use_parallel_residual", true);
+  neox.qkv_bias = neox.output_bias = config.flag("attention_bias", true);
+  neox.tie_word_embeddings = config.flag("tie_word_embeddings", false);
+  return neox;
+}
 
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  const DecoderConfig neox = read(config, options);
   ModelTable model = start_decoder(neox, options);
   ModelBuilder builder(model, "gpt_neox.", options.gpu_multiprocessors, options.cut);
   add_decoder_embeddings(builder, model, {.word = "gpt_neox.embed_in.weight"});
   for (int64_t i = 0; i < neox.num_hidden_layers; ++i)
-    add_layer(builder, i, neox, model, is_parallel, has_bias);
-  add_decoder_head(
-      builder, model,
-      {.norm = "gpt_neox.final_layer_norm", .vocabulary = "embed_out", .is_tied = is_tied});
+    add_layer(builder, i, neox, model);
+  add_decoder_head(builder, model,
+                   {.norm = "gpt_neox.final_layer_norm",
+                    .vocabulary = "embed_out",
+                    .is_tied = neox.tie_word_embeddings});
   leave_other_logits(model, {"embed_out.weight"});
   return model;
 }
@@ -126,7 +129,8 @@ Family gpt_neox_family() {
           .is_decoder = true,
           .heads = DecoderHeads::kAll,
           .old_buffers = kOldBuffers,
-          .table = make};
+          .table = make,
+          .decoder = read};
 }
 
 }  // namespace ferry

@@ -6,12 +6,16 @@
 namespace ferry {
 namespace {
 
-ModelTable make(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read(const JsonReader& config, const TableOptions& options) {
   DecoderConfig llama = read_llama_like(config, options, llama_kin("llama", "Llama"));
   llama.model_prefix = prefix_of_answers(options);
   pass_over(config, {"is_llama_config", "max_sequence_length"});
   llama.mlp_bias = config.flag("mlp_bias", false);
-  return make_decoder(llama, options);
+  return llama;
+}
+
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  return make_decoder(read(config, options), options);
 }
 
 constexpr std::string_view kOldBuffers[] = {".rotary_emb.inv_freq"};
@@ -23,7 +27,8 @@ Family llama_family() {
           .is_decoder = true,
           .heads = DecoderHeads::kAll,
           .old_buffers = kOldBuffers,
-          .table = make};
+          .table = make,
+          .decoder = read};
 }
 
 }  // namespace ferry

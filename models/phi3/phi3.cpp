@@ -8,7 +8,7 @@
 namespace ferry {
 namespace {
 
-ModelTable make(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = llama_kin("phi3", "Phi3");
   kin.norm_eps = 1e-5f;
   kin.padding_row = 32000;
@@ -20,7 +20,11 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   expect_off(config, "embd_pdrop", "its embeddings are trained without dropout");
   pass_over(config, {"full_attn_mod", "interpolate_factor"});  // of code that files name
   phi.window = read_window(config, 0);
-  return make_decoder(phi, options);
+  return phi;
+}
+
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  return make_decoder(read(config, options), options);
 }
 
 }  // namespace
@@ -29,7 +33,8 @@ Family phi3_family() {
   return {.model_type = "phi3",
           .is_decoder = true,
           .heads = DecoderHeads::kWithoutAnswers,
-          .table = make};
+          .table = make,
+          .decoder = read};
 }
 
 }  // namespace ferry

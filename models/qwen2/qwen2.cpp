@@ -7,7 +7,7 @@
 namespace ferry {
 namespace {
 
-ModelTable make(const JsonReader& config, const TableOptions& options) {
+DecoderConfig read(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = llama_kin("qwen2", "Qwen2");
   kin.num_key_value_heads = 32;
   kin.reads_attention_bias = false;
@@ -15,13 +15,21 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   qwen.model_prefix = prefix_of_answers(options);
   qwen.qkv_bias = true;
   read_window_of_last_layers(config, qwen);
-  return make_decoder(qwen, options);
+  return qwen;
+}
+
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  return make_decoder(read(config, options), options);
 }
 
 }  // namespace
 
 Family qwen2_family() {
-  return {.model_type = "qwen2", .is_decoder = true, .heads = DecoderHeads::kAll, .table = make};
+  return {.model_type = "qwen2",
+          .is_decoder = true,
+          .heads = DecoderHeads::kAll,
+          .table = make,
+          .decoder = read};
 }
 
 }  // namespace ferry
