@@ -22,6 +22,8 @@ class ByteLevel final : public PreTokenizer {
 
   void split(Pieces& pieces, size_t enough) const override;
   bool gives_bytes() const override { return true; }
+  /** Does it put a blank before a text that begins with none? */
+  bool adds_prefix_space() const { return add_prefix_space_; }
   /** The same with another first blank. */
   std::unique_ptr<PreTokenizer> with_prefix_space(bool add_prefix_space) const {
     return std::make_unique<ByteLevel>(add_prefix_space, words_.has_value());
