@@ -6,6 +6,7 @@
 #include "src/base/error.h"
 #include "src/cli/inputs.h"
 #include "src/cli/settings.h"
+#include "src/config/export_target.h"
 #include "src/config/models/models.h"
 
 namespace ferry::cli {
@@ -16,12 +17,12 @@ int run_export(Arguments arguments) {
   if (!command) return 0;
   provide_inputs(command->config, service::ModelNeed::weights);
   config::find_model(command->config.text("model_name_or_path"));
-  const fs::path output = command->config.text("output_dir");
+  const fs::path output = config::export_target(command->config).path;
   std::error_code error;
   if (fs::exists(output, error) &&
       !(fs::is_directory(output, error) && fs::is_empty(output, error)))
     throw Error(Fault::usage, "cli.export", fmt::format("'{}' is there already", output.string()),
-                "give a new directory; nothing is overwritten");
+                "give a new name; nothing is overwritten");
   become_trainer("export", arguments);
 }
 

@@ -23,7 +23,7 @@ std::span<const Command> commands() {
       {"generate", "go on with texts, by a trained language model", run_generate},
       {"chat", "talk with a chat model", run_chat},
       {"serve", "answer programs of this machine, as OpenAI's API does", run_serve},
-      {"export", "write a trained model as a Hugging Face directory", run_export},
+      {"export", "write a trained model as a Hugging Face directory or a GGUF file", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"preview", "show the texts of a training as the model will see them", run_preview},
       {"fetch", "bring a model of the Hugging Face hub to this machine", run_fetch},

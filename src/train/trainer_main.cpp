@@ -24,6 +24,7 @@
 #include "src/base/process/supervision.h"
 #include "src/comm/rank_lost.h"
 #include "src/config/command_line/command_line.h"
+#include "src/config/export_target.h"
 #include "src/config/models/models.h"
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
@@ -41,6 +42,7 @@
 #include "src/train/checkpoint/checkpoint.h"
 #include "src/train/checkpoint/export.h"
 #include "src/train/checkpoint/final_model.h"
+#include "src/train/checkpoint/gguf_export.h"
 #include "src/train/control/best_model.h"
 #include "src/train/control/events.h"
 #include "src/train/control/interrupt.h"
@@ -664,10 +666,14 @@ int run_serve(config::CommandLine command) {
 }
 
 int run_export(const config::CommandLine& command) {
-  const std::filesystem::path to = command.config.text("output_dir");
-  export_model(config::find_model(command.config.text("model_name_or_path")), to,
-               dtype_named(command.config.text("dtype")),
-               nvme_settings(command.config).directories);
+  const auto [is_gguf, to] = config::export_target(command.config);
+  const auto from = config::find_model(command.config.text("model_name_or_path"));
+  const auto dtype = dtype_named(command.config.text("dtype"));
+  const auto directories = nvme_settings(command.config).directories;
+  if (is_gguf)
+    export_gguf(from, to, gguf_type_asked(command.config.text("gguf_type"), dtype), directories);
+  else
+    export_model(from, to, dtype, directories);
   ferry::print(command.wants_json ? nlohmann::ordered_json{{"model", to.string()}}.dump() + "\n"
                                   : fmt::format("{}\n", to.string()));
   return 0;

@@ -88,11 +88,14 @@ const std::vector<Verb>& verb_table() {
             "ferry serve --model runs/assistant --port 9000 --temperature 0.7 --top-p 0.9"}},
       {.name = "export",
        .mask = kExport,
-       .summary = "write a trained model as a Hugging Face directory",
-       .usage = "--model RUN --output DIR",
-       .details = "Copies what a run trained to a directory that transformers loads.",
+       .summary = "write a trained model as a Hugging Face directory or a GGUF file",
+       .usage = "--model RUN --output DIR_OR_GGUF_FILE [key=value ...]",
+       .details = "Copies what a run trained to a directory that transformers loads, or makes one "
+                  "file for llama.cpp of it. An adapter is merged into its model. What was written "
+                  "is read back and compared.",
        .required = {"model_name_or_path", "output_dir"},
-       .examples = {"ferry export --model runs/news --output news-classifier"}},
+       .examples = {"ferry export --model runs/news --output news-classifier",
+                    "ferry export --model runs/chat --output chat.gguf --gguf-type q8_0"}},
       {.name = "plan",
        .mask = kPlan,
        .summary = "say beforehand what a run needs and whether it fits",

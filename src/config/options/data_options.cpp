@@ -434,9 +434,35 @@ std::vector<Option> data_options() {
        .level = Level::basic,
        .value = "auto",
        .can_be_auto = true,
-       .aliases = {{"output", "", true}, {"out_dir"}},
+       .aliases = {{"output", "", true}, {"out_dir"}, {"outfile"}},
        .verbs = kTraining | kExport,
-       .help = "Where the result is written; auto makes a new directory under runs/."},
+       .help = "Where the result is written; auto makes a new directory under runs/. In ferry "
+               "export a directory, or a file whose name ends in .gguf."},
+      {.key = "format",
+       .label = "Format of the export",
+       .type = Type::choice,
+       .group = kOutputGroup,
+       .value = "auto",
+       .choices = {"auto", "hf", "gguf"},
+       .choice_aliases = {{"huggingface", "hf"}, {"safetensors", "hf"}},
+       .aliases = {{"export_format"}},
+       .verbs = kExport,
+       .help = "What ferry export writes: hf is a Hugging Face directory, gguf one file for "
+               "llama.cpp and the programs that stand on it (Ollama, LM Studio). auto: gguf where "
+               "--output ends in .gguf, else hf."},
+      {.key = "gguf_type",
+       .label = "Type of a GGUF file's matrices",
+       .type = Type::choice,
+       .group = kOutputGroup,
+       .value = "auto",
+       .choices = {"auto", "f32", "f16", "bf16", "q8_0"},
+       .choice_aliases = {{"fp32", "f32"}, {"fp16", "f16"}, {"q8", "q8_0"}},
+       .aliases = {{"outtype"}},
+       .verbs = kExport,
+       .help = "Type of the matrices in a GGUF file; vectors are f32. auto: of a checkpoint the "
+               "type its run computed in, of other models that of their weights, or --dtype. "
+               "f16 and bf16 take half of f32, q8_0 a bit more than a quarter; fewer bits answer "
+               "faster and a little worse."},
       {.key = "resume_from_checkpoint",
        .label = "Run to resume",
        .type = Type::path,

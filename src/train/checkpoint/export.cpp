@@ -116,15 +116,6 @@ void copy_pinned_weights(const fs::path& from,
   copy_master(table, from, runs::read_checksums(from), drive, to);
 }
 
-/** The type that the run of a checkpoint computes in; nothing: `from` is no checkpoint. */
-std::optional<DType> dtype_of_run(const fs::path& from) {
-  const fs::path state = from / "state" / runs::kRunStateName;
-  if (!path_exists(state)) return {};
-  const JsonReader run_state = JsonReader::parse(
-      read_text_file(state), {state.string(), "export.open", "take an earlier checkpoint"});
-  return dtype_named(run_state.at("identity").text("dtype", "fp32"));
-}
-
 /** The type of most of a model's bytes. */
 DType dtype_of_weights(const CheckpointReader& weights) {
   const auto largest = std::ranges::max_element(
@@ -142,6 +133,28 @@ void write_copy(const HfDirectory& model,
 }
 
 }  // namespace
+
+std::optional<DType> dtype_of_run(const fs::path& from) {
+  const fs::path state = from / "state" / runs::kRunStateName;
+  if (!path_exists(state)) return {};
+  const JsonReader run_state = JsonReader::parse(
+      read_text_file(state), {state.string(), "export.open", "take an earlier checkpoint"});
+  return dtype_named(run_state.at("identity").text("dtype", "fp32"));
+}
+
+bool has_scattered_weights(const HfDirectory& model, const fs::path& from) {
+  return model.adapter() || runs::pin_record_of(from);
+}
+
+void gather_weights(const HfDirectory& model,
+                    const fs::path& from,
+                    const std::vector<fs::path>& directories,
+                    const fs::path& to) {
+  if (model.adapter())
+    write_merged(model, DType::f32, to);
+  else
+    copy_pinned_weights(from, *runs::pin_record_of(from), model.config(), directories, to);
+}
 
 void export_model(const fs::path& from,
                   const fs::path& to,

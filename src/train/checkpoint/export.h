@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/dtype.h"
+#include "src/files/hf/hf_directory.h"
 
 namespace ferry {
 
@@ -21,5 +22,17 @@ void export_model(const std::filesystem::path& from,
                   const std::filesystem::path& to,
                   std::optional<DType> dtype = {},
                   const std::vector<std::filesystem::path>& directories = {});
+
+/** The type that the run of a checkpoint computes in; nothing: `from` is no checkpoint. */
+std::optional<DType> dtype_of_run(const std::filesystem::path& from);
+
+/** True of a model whose weights are no files of `from` yet: an adapter's, which are to be merged,
+ * and those of a checkpoint on a drive. */
+bool has_scattered_weights(const HfDirectory& model, const std::filesystem::path& from);
+/** Writes the weights of such a model in fp32 to an existing directory, checked. */
+void gather_weights(const HfDirectory& model,
+                    const std::filesystem::path& from,
+                    const std::vector<std::filesystem::path>& directories,
+                    const std::filesystem::path& to);
 
 }  // namespace ferry

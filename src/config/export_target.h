@@ -1,0 +1,20 @@
+#pragma once
+// What `ferry export` writes and where, by its options. The ferry binary checks the place, the
+// trainer writes there.
+
+#include <filesystem>
+
+#include "src/config/config.h"
+
+namespace ferry::config {
+
+struct ExportTarget {
+  bool is_gguf = false;        ///< a file for llama.cpp, else a Hugging Face directory
+  std::filesystem::path path;  ///< the file, or the directory
+};
+
+/** By `format`, and where that is auto by the ending of output_dir; a directory gets the file
+ * model.gguf. Throws Error(usage) where the options say two things. */
+ExportTarget export_target(const Config& config);
+
+}  // namespace ferry::config
