@@ -86,8 +86,8 @@ TEST_F(Doctor, WithoutFiguresTheRestIsReported) {
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
   // Not asked for, it is no fault; a damaged profile is one.
   EXPECT_FALSE(finds(report_of("--no-measure"), "could not be measured"));
-  directory_.write("data/ferry/machine.json", "{\"version\": 7}");
-  EXPECT_TRUE(finds(report_of("--no-measure"), "version is 7"));
+  directory_.write("data/ferry/machine.json", "{\"version\": 8}");
+  EXPECT_TRUE(finds(report_of("--no-measure"), "version is 8"));
 }
 
 TEST_F(Doctor, SaysFiveWhenTrainingCannotRun) {

@@ -22,8 +22,9 @@ using nlohmann::ordered_json;
 
 /** 2: small products and flash attention are timed as CUDA graphs run them, without launches.
  * 3: the memory of kernels and of the process may be there. 4: NVMe drives may be there. 5: steps
- * that were timed may be there. 6: exchanges of ranks may be there. */
-constexpr int64_t kVersion = 6, kVersion_least = 2;
+ * that were timed may be there. 6: exchanges of ranks may be there. 7: GPUs of several kinds may be
+ * there. */
+constexpr int64_t kVersion = 7, kVersion_least = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
 /** Operations, bytes or parameters a second: slower or faster ones are a slip of who wrote them. */
@@ -172,6 +173,7 @@ void visit(Archive& archive, T& profile) {
   archive.text("source", profile.source);
   archive.texts("assumptions", profile.assumptions);
   archive.part("gpu", profile.gpu);
+  archive.list("other_gpus", profile.other_gpus);
   archive.part("host", profile.host);
   archive.part("disk", profile.disk);
   archive.list("nvme", profile.nvme);
@@ -289,9 +291,11 @@ class Reader {
       Reader each(element);
       visit(each, row);
       each.refuse_unknown();
-      for (const T& earlier : rows)
-        if (is_of_one_kind(order_of(earlier), order_of(row)) && order_of(earlier) >= order_of(row))
-          element.refuse("larger sizes after smaller ones, each once");
+      if constexpr (requires { order_of(row); })  // GPUs of a host stand as they do there
+        for (const T& earlier : rows)
+          if (is_of_one_kind(order_of(earlier), order_of(row)) &&
+              order_of(earlier) >= order_of(row))
+            element.refuse("larger sizes after smaller ones, each once");
       rows.push_back(std::move(row));
     });
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ struct CopyRate {
   int64_t n_bytes = 0;
   double h2d = 0, d2h = 0;
   double h2d_beside_d2h = 0, d2h_beside_h2d = 0;
+
+  bool operator==(const CopyRate&) const = default;
 };
 
 /** Products (m, k) x (k, n) of one type with k = n = width: multiply-adds count two, FLOP/s. */
@@ -29,6 +32,8 @@ struct GemmRate {
   int64_t rows = 0;   ///< m
   int64_t width = 0;  ///< k = n
   double flops_per_s = 0;
+
+  bool operator==(const GemmRate&) const = default;
 };
 
 /** Attention of (sequences, length, heads, head_width), dropout 0.1, with the backend that training
@@ -40,6 +45,8 @@ struct AttentionRate {
   int64_t length = 0;
   int64_t head_width = 0;
   double forward_flops_per_s = 0, backward_flops_per_s = 0;
+
+  bool operator==(const AttentionRate&) const = default;
 };
 
 /** Host traffic of a parameter that AdamW updates: bf16 gradient and weight, fp32 m, v and master
@@ -68,6 +75,8 @@ struct KernelMemory {
   /** Kernels that spill take tens of MiB. A driver that shows 1 MiB or less had that memory
    * already: the measurement saw nothing, and a plan may not rely on it. */
   bool has_seen_spills() const;
+
+  bool operator==(const KernelMemory&) const = default;
 };
 inline constexpr int64_t kWideRow_bytes = 8 * 1024;
 
@@ -76,6 +85,8 @@ inline constexpr int64_t kWideRow_bytes = 8 * 1024;
  * threads and, on a GPU, the host's side of the kernels that LibTorch loads. 0: not measured. */
 struct ProcessMemory {
   int64_t at_start_bytes = 0, later_bytes = 0;
+
+  bool operator==(const ProcessMemory&) const = default;
 };
 
 /** Rates of exchanges, in which each rank sends to all others at once. 0: not known. */
@@ -88,6 +99,8 @@ struct ExchangeProfile {
   double network_bytes_per_s =
       0;  ///< of one rank, each way, while all ranks of a host send to others
   double network_message_s = 0;
+
+  bool operator==(const ExchangeProfile&) const = default;
 };
 
 struct GpuProfile {
@@ -113,6 +126,8 @@ struct GpuProfile {
   std::vector<GemmRate> gemms;
   std::vector<AttentionRate> attentions;
   std::optional<ExchangeProfile> exchange;  ///< between GPUs
+
+  bool operator==(const GpuProfile&) const = default;
 };
 
 struct HostProfile {
@@ -168,11 +183,22 @@ struct MachineProfile {
   /** Assumptions that the figures rest on and that no one measured, one sentence each. */
   std::vector<std::string> assumptions;
   std::optional<GpuProfile> gpu;
+  /** GPUs of the same host behind `gpu`, in their order, where they are not all alike. Empty: each
+   * GPU of the host is as `gpu`. */
+  std::vector<GpuProfile> other_gpus;
   HostProfile host;
   DiskProfile disk;
   /** By the drives; a plan's machine has those of its run alone, if they are known. */
   std::vector<NvmeProfile> nvme;
   std::vector<LearntStep> learnt;  ///< the newest last
+
+  bool has_unlike_gpus() const { return !other_gpus.empty(); }
+  /** GPUs that the profile tells of one by one. 0: there is none. */
+  int n_gpus() const { return gpu ? 1 + static_cast<int>(other_gpus.size()) : 0; }
+  /** The GPU of this number on its host, counted from 0. There is one. */
+  const GpuProfile& gpu_at(int index) const {
+    return index == 0 || other_gpus.empty() ? *gpu : other_gpus[static_cast<size_t>(index) - 1];
+  }
 };
 
 /** Every figure may be missing (not measured); one that is there is finite and above zero, and
@@ -201,6 +227,14 @@ void store_machine_profile(const MachineProfile& profile);
 /** presets/machines/NAME.json, or a profile's file given as FILE.json; Error(usage) with the
  * nearest name. */
 MachineProfile find_machine_preset(std::string_view name);
+/** The host of the first name with the GPUs of all names, in their order. `names`: one or several
+ * names as above, with commas between them. A profile of a host with several GPUs stands for all of
+ * them. GPUs that are all alike become a number of them. Throws Error(usage), too, where one of
+ * several has no GPU. */
+MachineProfile find_machines(std::string_view names);
+/** The profile with these of its GPUs alone, by their numbers on the host. `gpus`: one at least,
+ * each below n_gpus(), or any where its GPUs are alike. */
+MachineProfile with_gpus(const MachineProfile& profile, std::span<const int> gpus);
 std::vector<std::string> list_machine_presets();
 
 }  // namespace ferry

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
@@ -112,6 +113,61 @@ MachineProfile find_machine_preset(std::string_view name) {
               nearest.empty() ? fmt::format("there are {}; or a profile's file, FILE.json",
                                             fmt::join(names, ", "))
                               : fmt::format("did you mean '{}'?", nearest));
+}
+
+MachineProfile find_machines(std::string_view names) {
+  std::vector<MachineProfile> profiles;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t comma = std::min(names.find(',', begin), names.size());
+    profiles.push_back(find_machine_preset(names.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  MachineProfile machine = profiles.front();
+  if (profiles.size() == 1) return machine;
+  std::vector<GpuProfile> gpus;
+  for (const MachineProfile& profile : profiles) {
+    if (!profile.gpu)
+      throw Error(Fault::usage, "machine.preset",
+                  fmt::format("the machine '{}' has no GPU", profile.name),
+                  "several machines with commas between them stand for the GPUs of one host: name "
+                  "one with a GPU for each");
+    const int n_alike = profile.has_unlike_gpus() ? 1 : std::max(1, profile.gpu->n_of_host);
+    for (int n = 0; n < n_alike; ++n)
+      for (int i = 0; i < profile.n_gpus(); ++i)
+        gpus.push_back(profile.gpu_at(i));
+  }
+  machine.name.clear();
+  for (const MachineProfile& profile : profiles) {
+    machine.name += (machine.name.empty() ? "" : ",") + profile.name;
+    for (const std::string& assumption : profile.assumptions)
+      if (std::ranges::find(machine.assumptions, assumption) == machine.assumptions.end())
+        machine.assumptions.push_back(assumption);
+  }
+  machine.gpu = gpus.front();
+  machine.other_gpus.assign(gpus.begin() + 1, gpus.end());
+  std::vector<int> all(gpus.size());
+  std::iota(all.begin(), all.end(), 0);
+  return with_gpus(machine, all);
+}
+
+MachineProfile with_gpus(const MachineProfile& profile, std::span<const int> gpus) {
+  MachineProfile machine = profile;
+  machine.other_gpus.clear();
+  for (const int index : gpus) {
+    FERRY_CHECK(index >= 0 && (index < profile.n_gpus() || !profile.has_unlike_gpus()),
+                "GPU {} of {}", index, profile.n_gpus());
+    GpuProfile gpu = profile.gpu_at(index);
+    gpu.n_of_host = static_cast<int>(gpus.size());
+    machine.other_gpus.push_back(std::move(gpu));
+  }
+  machine.gpu = machine.other_gpus.front();
+  const bool are_alike = std::ranges::all_of(
+      machine.other_gpus, [&](const GpuProfile& gpu) { return gpu == *machine.gpu; });
+  if (are_alike)
+    machine.other_gpus.clear();
+  else
+    machine.other_gpus.erase(machine.other_gpus.begin());
+  return machine;
 }
 
 std::vector<std::string> list_machine_presets() {

@@ -330,7 +330,7 @@ TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   EXPECT_TRUE(read.host.updates.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
-            ordered_json::parse(R"({"version": 6, "name": "a host"})"));
+            ordered_json::parse(R"({"version": 7, "name": "a host"})"));
 }
 
 /** An older ferry did not measure the memory of kernels and of the process. */
@@ -405,8 +405,8 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
-  json["version"] = 7;
-  EXPECT_CONTAINS(complaint(json), "version is 7, and this ferry knows 6");
+  json["version"] = 8;
+  EXPECT_CONTAINS(complaint(json), "version is 8, and this ferry knows 7");
   json["version"] = 1;
   EXPECT_CONTAINS(complaint(json), "version is 1: an older ferry measured otherwise");
   json["version"] = "1";
@@ -562,6 +562,64 @@ TEST(MachinePresets, EachIsAWholeProfile) {
     EXPECT_TRUE(profile.nvme[0].drives.empty()) << name << " names drives that are not here";
     EXPECT_LT(profile.nvme[0].mixed_bytes_per_s, profile.nvme[0].write_bytes_per_s) << name;
   }
+}
+
+TEST(MachineProfile, GpusOfSeveralKindsStandInTheirOrder) {
+  MachineProfile profile = whole_profile();
+  GpuProfile small = *profile.gpu, large = small;
+  small.name = "small";
+  small.memory_bytes /= 2;
+  large.name = "large";
+  large.memory_bytes *= 2;
+  profile.other_gpus = {large, small, large};
+  const MachineProfile read = parse_machine_profile(to_json(profile), "m.json");
+  EXPECT_EQ(read.other_gpus, profile.other_gpus);
+  EXPECT_EQ(read.n_gpus(), 4);
+  EXPECT_EQ(read.gpu_at(0), *profile.gpu);
+  EXPECT_EQ(read.gpu_at(2).name, "small");
+  ordered_json json = ordered_json::parse(to_json(profile));
+  json["other_gpus"][1].erase("memory_bytes");
+  EXPECT_CONTAINS(complaint(json), "other_gpus[1]");
+
+  const MachineProfile two = with_gpus(read, std::vector{2, 1});
+  EXPECT_EQ(two.gpu->name, "small");
+  ASSERT_EQ(two.other_gpus.size(), 1u);
+  EXPECT_EQ(two.other_gpus[0].name, "large");
+  EXPECT_EQ(two.gpu->n_of_host, 2);
+  const MachineProfile alike = with_gpus(read, std::vector{1, 3});
+  EXPECT_EQ(alike.gpu->name, "large");
+  EXPECT_FALSE(alike.has_unlike_gpus()) << "a number of one kind";
+  EXPECT_EQ(alike.gpu->n_of_host, 2);
+}
+
+TEST(MachinePresets, SeveralNamesAreTheGpusOfOneHost) {
+  const MachineProfile both = find_machines("4090-24g,3060-12g"),
+                       large = find_machine_preset("4090-24g"),
+                       small = find_machine_preset("3060-12g");
+  EXPECT_EQ(both.name, "4090-24g,3060-12g");
+  EXPECT_EQ(both.n_gpus(), 2);
+  EXPECT_EQ(both.gpu_at(0).name, large.gpu->name);
+  EXPECT_EQ(both.gpu_at(0).gemms, large.gpu->gemms);
+  EXPECT_EQ(both.gpu_at(1).gemms, small.gpu->gemms);
+  EXPECT_EQ(both.gpu_at(1).memory_bytes, small.gpu->memory_bytes);
+  EXPECT_EQ(both.host.cpu, large.host.cpu) << "the first one's host";
+  for (const MachineProfile* its : {&large, &small})
+    for (const std::string& assumption : its->assumptions)
+      EXPECT_EQ(std::count(both.assumptions.begin(), both.assumptions.end(), assumption), 1);
+
+  EXPECT_EQ(find_machines("4x4090-24g,3060-12g").n_gpus(), 5) << "each of a host with several";
+  const MachineProfile same = find_machines("4090-24g,4090-24g");
+  EXPECT_FALSE(same.has_unlike_gpus());
+  EXPECT_EQ(same.gpu->n_of_host, 2);
+  EXPECT_EQ(find_machines("4x4090-24g").gpu->n_of_host, 4) << "one name is as ever";
+  EXPECT_CONTAINS(config::usage_error([] { find_machines("4090-24g,"); }), "no machine ''");
+  EXPECT_CONTAINS(config::usage_error([] { find_machines("4090-24g,3090-24"); }),
+                  "did you mean '3090-24g'?");
+  TemporaryDirectory root;
+  MachineProfile none = whole_profile();
+  none.gpu.reset();
+  const std::string file = root.write("none.json", to_json(none)).string();
+  EXPECT_CONTAINS(config::usage_error([&] { find_machines("4090-24g," + file); }), "has no GPU");
 }
 
 TEST(MachinePresets, ANearNameIsHelped) {
