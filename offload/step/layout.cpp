@@ -685,23 +685,19 @@ int64_t ring_bytes_of(const Layout& layout, const Action& action, int64_t pinned
   return n_bytes;
 }
 
-namespace {
-
-LayoutBytes bytes_of_rank(const StepShape& shape) {
+LayoutBytes layout_bytes_of_rank(const StepShape& shape) {
   LayoutMaker<false> maker(shape);
   maker.go();
   return maker.bytes();
 }
 
-}  // namespace
-
 LayoutBytes layout_bytes(const StepShape& shape) {
-  if (!shape.deals_blocks()) return bytes_of_rank(shape);
+  if (!shape.deals_blocks()) return layout_bytes_of_rank(shape);
   LayoutBytes most;
   StepShape its = shape;
   for (int stage = 0; stage < its.ranks.n_stages; ++stage) {
     its.ranks.rank = its.ranks.rank_at(stage, 0);  // its parts are the largest, or nearly
-    const LayoutBytes bytes = bytes_of_rank(its);
+    const LayoutBytes bytes = layout_bytes_of_rank(its);
     for (Place place : {Place::device, Place::host, Place::nvme})
       most.n_bytes[place] = std::max(most.n_bytes[place], bytes.n_bytes[place]);
     most.save_buffer_bytes = std::max(most.save_buffer_bytes, bytes.save_buffer_bytes);

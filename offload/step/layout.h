@@ -190,5 +190,7 @@ struct LayoutBytes {
 /** The bytes of make_layout(), without its regions: a search asks for thousands. Where the blocks
  * are split over ranks, each is the most that a rank has. */
 LayoutBytes layout_bytes(const StepShape& shape);
+/** The same of the shape's rank alone. */
+LayoutBytes layout_bytes_of_rank(const StepShape& shape);
 
 }  // namespace ferry

@@ -41,7 +41,10 @@ std::string run_of(const ModelTable& model, const PlanRequest& request) {
     blocks += work_key_of(block, whole);
   const uint32_t shape = crc32c(std::as_bytes(std::span(blocks)));
   const bool has_driver = request.has_gpu && request.machine->gpu;
-  const std::string driver = has_driver ? ", driver " + request.machine->gpu->driver : "";
+  std::string driver = has_driver ? ", driver " + request.machine->gpu->driver : "";
+  if (has_driver)
+    for (const GpuProfile& other : request.machine->other_gpus)
+      driver += ", beside a " + other.name;
   const std::string pinned = request.pinned_bytes_max < INT64_MAX
                                  ? fmt::format(", {} bytes pinned", request.pinned_bytes_max)
                                  : "";
@@ -125,8 +128,13 @@ void LearntSteps::correct(Plan& plan) const {
   if (!plan.predicted || !has_any()) return;
   Simulation& predicted = *plan.predicted;
   predicted.step_s *= ratio_of(plan);
-  for (double& busy_s : predicted.busy_s)  // no queue works for longer than the step
-    busy_s = std::min(busy_s, predicted.step_s);
+  const auto cut = [&](PerQueue<double>& all) {  // no queue works for longer than the step
+    for (double& busy_s : all)
+      busy_s = std::min(busy_s, predicted.step_s);
+  };
+  cut(predicted.busy_s);
+  for (RankBusy& its : predicted.ranks)
+    cut(its.busy_s);
   if (const LearntStep* step = find(plan)) plan.timed = day_of(step->measured);
 }
 

@@ -172,8 +172,8 @@ Simulation simulate_plan(const ModelTable& model,
                          const PlanRequest& request,
                          const Plan& plan,
                          bool keeps_actions) {
-  const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
-  return simulate_plan(cost, request, plan, keeps_actions);
+  const RankCosts costs(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
+  return simulate_plan(costs, request, plan, keeps_actions);
 }
 
 SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes) {
@@ -183,7 +183,10 @@ SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes
   const int64_t n_enough = plan.shape.deals_blocks()
                                ? kRoundsOfStage * plan.shape.ranks.n_stages
                                : std::max<int64_t>(2, n_passes / plan.shape.n_blocks());
-  const int64_t n = std::min(n_rounds, n_enough);
+  const std::vector<int>& shares = plan.shape.ranks.shares;
+  const bool has_turns = !shares.empty() && !plan.shape.deals_blocks();
+  const int64_t n_turns = has_turns ? std::ranges::max(shares) : 1;
+  const int64_t n = std::min(n_rounds, round_up(n_enough, n_turns));
   if (n_rounds <= 2 * n) return {.n = static_cast<int>(plan.n_micro)};
   return {static_cast<int>(n_micro_of_rounds(plan.shape.ranks, n)),
           static_cast<double>(n_rounds) / static_cast<double>(n)};
@@ -203,6 +206,10 @@ Simulation beyond(const Simulation& half, const Simulation& whole, double times)
     simulation.busy_s[queue] = value(half.busy_s[queue], whole.busy_s[queue]);
     simulation.alone_s[queue] = value(half.alone_s[queue], whole.alone_s[queue]);
   }
+  simulation.ranks = whole.ranks;
+  for (size_t r = 0; r < whole.ranks.size(); ++r)
+    for (size_t q = 0; q < kQueues; ++q)
+      simulation.ranks[r].busy_s[q] = value(half.ranks[r].busy_s[q], whole.ranks[r].busy_s[q]);
   simulation.host_updates_s = value(half.host_updates_s, whole.host_updates_s);
   simulation.least_drive_s = value(half.least_drive_s, whole.least_drive_s);
   return simulation;
@@ -210,13 +217,13 @@ Simulation beyond(const Simulation& half, const Simulation& whole, double times)
 
 }  // namespace
 
-Simulation simulate_plan(const CostModel& cost,
+Simulation simulate_plan(const RankCosts& costs,
                          const PlanRequest& request,
                          const Plan& plan,
                          bool keeps_actions,
                          int64_t n_passes) {
   const auto steps_of = [&](int n_micro, double n_each, bool keeps) {
-    return simulate_steps(cost, plan.shape, n_micro, update_order_of(request),
+    return simulate_steps(costs, plan.shape, n_micro, update_order_of(request),
                           /*serial=*/!request.has_gpu, keeps, n_each);
   };
   const auto [n, n_each] = simulated_micro_batches(plan, n_passes);
@@ -279,6 +286,17 @@ PlannedPinning pinning_of(const Plan& plan, const PlanRequest& request) {
   for (const Action& action : list)
     pinning.step_ring_bytes += ring_bytes_of(plan.layout, action, end);
   return pinning;
+}
+
+int64_t gpu_budget_of(const PlanRequest& request, const StepShape& shape) {
+  const std::vector<int64_t>& all = request.gpu_budgets_bytes;
+  if (all.empty() || !shape.deals_blocks()) return request.gpu_budget_bytes;
+  int64_t least_bytes = INT64_MAX;  // of the ranks that have the same blocks
+  for (int replica = 0; replica < shape.ranks.n_replicas(); ++replica) {
+    const int rank = shape.ranks.rank_at(shape.ranks.stage(), replica);
+    least_bytes = std::min(least_bytes, all[static_cast<size_t>(rank) % all.size()]);
+  }
+  return std::max(least_bytes, request.gpu_budget_bytes);
 }
 
 int64_t host_bytes_of(const Plan& plan, bool has_gpu) {

@@ -47,6 +47,9 @@ struct PlanRequest {
   int n_chunks = 1;  ///< StepShape::n_chunks
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
+  /** The same by rank of a host, where GPUs have unlike memory; `gpu_budget_bytes` is then the
+   * least. Empty: each has `gpu_budget_bytes`. */
+  std::vector<int64_t> gpu_budgets_bytes = {};
   int64_t host_budget_bytes = INT64_MAX;
   int64_t pinned_bytes_max = INT64_MAX;  ///< of host memory: what more is copied takes longer
   /** States may live on a drive, in a store of so many bytes at most, which has room for
@@ -175,15 +178,15 @@ constexpr UpdateOrder update_order_of(const PlanRequest& request) {
 inline constexpr int64_t kSimulatedPasses = 340;
 
 /** A simulation lists some of very many micro-batches, in whole rounds of the ranks, and each lasts
- * as long as several. */
+ * as long as several. Each rank has as many of them as its share says, one at least. */
 struct SimulatedMicroBatches {
   int n = 1;
   double n_each = 1;
 };
 SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes);
 
-/** A step of the plan by a cost model of its shape; with `keeps_actions` its trace. */
-Simulation simulate_plan(const CostModel& cost,
+/** A step of the plan by the cost models of its shape; with `keeps_actions` its trace. */
+Simulation simulate_plan(const RankCosts& costs,
                          const PlanRequest& request,
                          const Plan& plan,
                          bool keeps_actions = false,
@@ -225,6 +228,10 @@ struct PlannedPinning {
 };
 /** Of a plan with a GPU. */
 PlannedPinning pinning_of(const Plan& plan, const PlanRequest& request);
+
+/** The bytes of GPU memory that the plan's rank may take. GPUs of unlike memory have a budget each
+ * if the blocks are split over them, and else the least for all. */
+int64_t gpu_budget_of(const PlanRequest& request, const StepShape& shape);
 
 /** Bytes of host memory, those of a ring among them: all of them without a GPU. */
 int64_t host_bytes_of(const Plan& plan, bool has_gpu);

@@ -70,4 +70,18 @@ std::vector<int> shares_by_speed(std::span<const double> seconds, const SharedPi
   return shares;
 }
 
+bool may_share_unlike(const config::Config& config, const RunRanks& ranks) {
+  const int n_stages = n_stages_of(config, ranks).value_or(1);
+  return ranks.world > 1 && (n_stages == 1 || n_stages == ranks.world) &&
+         sharing_of(config, ranks).n_ranks() == 1;
+}
+
+SharedPieces shared_pieces(const config::Config& config, const RunRanks& ranks, int64_t n_blocks) {
+  if (n_stages_of(config, ranks).value_or(1) > 1) return {.n = n_blocks};
+  const int64_t n_samples = config.integer("train_batch_size");
+  const auto micro_batch = config.maybe_integer("per_device_train_batch_size");
+  if (!micro_batch) return {.n = n_samples};
+  return {.n = (n_samples + *micro_batch - 1) / *micro_batch, .is_fixed = true};
+}
+
 }  // namespace ferry

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "src/request/ranks.h"
+
 namespace ferry {
 
 /** The pieces that ranks share: micro-batches of a step, or blocks of the model. */
@@ -19,5 +21,10 @@ struct SharedPieces {
  * slowest rank of a step ends as early as it can. Each rank gets one at least. Ranks that are
  * nearly as fast as each other get as many. `seconds` are all above zero. */
 std::vector<int> shares_by_speed(std::span<const double> seconds, const SharedPieces& pieces);
+
+/** True where the options let ranks get unlike numbers. */
+bool may_share_unlike(const config::Config& config, const RunRanks& ranks);
+/** The pieces of the run that the options describe, of a model with so many blocks. */
+SharedPieces shared_pieces(const config::Config& config, const RunRanks& ranks, int64_t n_blocks);
 
 }  // namespace ferry

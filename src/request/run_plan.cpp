@@ -15,6 +15,8 @@
 #include "src/base/process/threads.h"
 #include "src/plan/cost/rates.h"
 #include "src/plan/nvme_need.h"
+#include "src/plan/unlike_gpus.h"
+#include "src/request/gpu_shares.h"
 #include "src/request/nvme.h"
 #include "src/request/ranks.h"
 
@@ -106,8 +108,14 @@ std::string note_of_other_machine() {
 std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name) {
   const std::optional<MachineProfile> profile = stored_profile();
   if (profile && is_of_other_cpu(*profile)) return std::nullopt;
-  const bool is_of_gpu = profile && profile->gpu && profile->gpu->name == gpu_name;
-  return profile && (gpu_name.empty() || is_of_gpu) ? profile : std::nullopt;
+  if (!profile || gpu_name.empty()) return profile;
+  for (int i = 0; i < profile->n_gpus(); ++i) {
+    if (profile->gpu_at(i).name != gpu_name) continue;
+    MachineProfile its = *profile;
+    if (i > 0) std::swap(*its.gpu, its.other_gpus[static_cast<size_t>(i) - 1]);
+    return its;
+  }
+  return std::nullopt;
 }
 
 PlanMachine plan_machine_here() {
@@ -123,39 +131,82 @@ void add_gpu(const GpuHere& gpu, PlanMachine& machine) {
   machine.gpu_free_bytes = gpu.free_bytes;
   machine.gpu_context_bytes = gpu.taken_bytes;
   machine.profile = profile_of_this_machine(gpu.name);
+  if (machine.profile) machine.profile->other_gpus.clear();
 }
+
+void add_gpus(std::span<const GpuHere> gpus, PlanMachine& machine) {
+  add_gpu(gpus.front(), machine);
+  const auto is_as_first = [&](const GpuHere& gpu) {
+    return gpu.name == gpus.front().name && gpu.free_bytes == gpus.front().free_bytes;
+  };
+  if (std::ranges::all_of(gpus, is_as_first)) return;
+  machine.gpus.assign(gpus.begin(), gpus.end());
+  if (!machine.profile) return;
+  std::vector<GpuProfile> known;
+  for (const GpuHere& gpu : gpus)
+    if (const auto its = profile_of_this_machine(gpu.name)) known.push_back(*its->gpu);
+  const bool are_alike =
+      std::ranges::all_of(known, [&](const GpuProfile& gpu) { return gpu == known.front(); });
+  if (known.size() == gpus.size() && !are_alike)
+    machine.profile->other_gpus.assign(known.begin() + 1, known.end());
+}
+
+namespace {
+
+GpuHere gpu_not_here(const GpuProfile& gpu) {
+  constexpr int64_t kDisplay_bytes = 512 * kMiB;
+  constexpr int64_t kContext_bytes = 512 * kMiB;  // the size where the profile does not tell
+  const int64_t taken_bytes = (gpu.context_bytes > 0 ? gpu.context_bytes : kContext_bytes) +
+                              (gpu.drives_display ? kDisplay_bytes : 0);
+  return {.name = gpu.name,
+          .compute_capability = gpu.compute_capability,
+          .free_bytes = std::max<int64_t>(0, gpu.memory_bytes - taken_bytes),
+          .taken_bytes = taken_bytes};
+}
+
+/** All of a host's GPUs. */
+std::vector<int> capabilities_of(const PlanMachine& machine) {
+  std::vector<int> capabilities = {machine.compute_capability};
+  for (const GpuHere& gpu : machine.gpus)
+    capabilities.push_back(gpu.compute_capability);
+  return capabilities;
+}
+
+}  // namespace
 
 PlanMachine machine_of(const MachineProfile& profile) {
   PlanMachine machine;
   machine.profile = profile;
   machine.host_budget_bytes = profile.host.memory_bytes / 10 * 9;
   if (!profile.gpu) return machine;
-  constexpr int64_t kDisplay_bytes = 512 * kMiB;
-  const GpuProfile& gpu = *profile.gpu;
+  const GpuHere gpu = gpu_not_here(*profile.gpu);
   machine.has_gpu = true;
   machine.compute_capability = gpu.compute_capability;
-  constexpr int64_t kContext_bytes = 512 * kMiB;  // the size where the profile does not tell
-  machine.gpu_context_bytes = (gpu.context_bytes > 0 ? gpu.context_bytes : kContext_bytes) +
-                              (gpu.drives_display ? kDisplay_bytes : 0);
-  machine.gpu_free_bytes = std::max<int64_t>(0, gpu.memory_bytes - machine.gpu_context_bytes);
+  machine.gpu_context_bytes = gpu.taken_bytes;
+  machine.gpu_free_bytes = gpu.free_bytes;
+  if (profile.has_unlike_gpus())
+    for (int i = 0; i < profile.n_gpus(); ++i)
+      machine.gpus.push_back(gpu_not_here(profile.gpu_at(i)));
   return machine;
 }
 
 DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
   const std::string& wish = config.text("dtype");
   constexpr int kBf16_capability = 80;
+  const int least = std::ranges::min(capabilities_of(machine));
   if (wish == "fp32") return DType::f32;
   if (wish == "fp16") return DType::f16;
   if (wish == "bf16") {
-    if (machine.has_gpu && machine.compute_capability < kBf16_capability)
+    if (machine.has_gpu && least < kBf16_capability)
       throw Error(Fault::usage, "config.dtype",
-                  fmt::format("bf16 needs compute capability 8.0, this GPU has {}.{}",
-                              machine.compute_capability / 10, machine.compute_capability % 10),
+                  fmt::format("bf16 needs compute capability 8.0, {} has {}.{}",
+                              machine.gpus.empty() ? "this GPU" : "one of the GPUs", least / 10,
+                              least % 10),
                   "use dtype = fp16, or auto");
     return DType::bf16;
   }
   if (!machine.has_gpu) return DType::f32;
-  return machine.compute_capability >= kBf16_capability ? DType::bf16 : DType::f16;
+  return least >= kBf16_capability ? DType::bf16 : DType::f16;
 }
 
 std::optional<DType> dtype_named(std::string_view name) {
@@ -201,13 +252,16 @@ AttentionBackend choose_attention(DType compute,
   if (!machine.has_gpu) return AttentionBackend::cpu_math;
   constexpr int kFlash_capability = 80, kBlackwellOfDesktops_capability = 120;
   constexpr int64_t kHeadWidthThatDrops_max = 192;
-  const int capability = machine.compute_capability;
-  const bool is_small =
-      capability == 86 || capability == 89 || capability >= kBlackwellOfDesktops_capability;
-  const bool lacks_backward = is_small && need.drops && need.head_width > kHeadWidthThatDrops_max;
-  return compute == DType::f32 || capability < kFlash_capability || lacks_backward
-             ? AttentionBackend::memory_efficient
-             : AttentionBackend::flash;
+  const bool needs_much = need.drops && need.head_width > kHeadWidthThatDrops_max;
+  const auto has_flash = [&](int capability) {
+    const bool is_small =
+        capability == 86 || capability == 89 || capability >= kBlackwellOfDesktops_capability;
+    return capability >= kFlash_capability && !(is_small && needs_much);
+  };
+  // All GPUs of a run have the same kernels.
+  return compute != DType::f32 && std::ranges::all_of(capabilities_of(machine), has_flash)
+             ? AttentionBackend::flash
+             : AttentionBackend::memory_efficient;
 }
 
 int64_t choose_max_length(const config::Config& config, int64_t max_positions, bool has_gpu) {
@@ -350,14 +404,77 @@ int ranks_per_host(const RunRanks& ranks, const PlanMachine& machine) {
 void note_assumed_exchange(PlanRequest& request) {
   if (request.world == 1 || !request.machine) return;
   const MachineProfile& machine = *request.machine;
-  const bool is_known =
-      request.has_gpu ? machine.gpu->exchange.has_value() : machine.host.exchange.has_value();
+  const auto knows = [](const GpuProfile& gpu) { return gpu.exchange.has_value(); };
+  const bool is_known = request.has_gpu
+                            ? knows(*machine.gpu) && std::ranges::all_of(machine.other_gpus, knows)
+                            : machine.host.exchange.has_value();
   if (is_known) return;
   const double rate =
       exchange_rates(machine, request.has_gpu, std::max(1, request.n_per_host)).bytes_per_s;
   request.notes.push_back(
       fmt::format("{} are assumed to send each other {:.1f} GB/s: `ferry bench nccl` measures it",
                   request.has_gpu ? "GPUs" : "processes", rate / 1e9));
+}
+
+/** Shares for GPUs whose speed the machine's profile tells, where a run would measure them. */
+void estimate_shares(const config::Config& config,
+                     const ModelTable& model,
+                     const RunRanks& ranks,
+                     PlanRequest& request) {
+  const bool is_asked = ranks.shares_by == SharesBy::to_be_measured;
+  if (!is_asked && (ranks.shares_by != SharesBy::models || !may_share_unlike(config, ranks)))
+    return;
+  const std::vector<double> seconds = pass_seconds_by_rank(model, request);
+  if (seconds.empty()) {
+    if (is_asked)
+      request.notes.emplace_back(
+          "gpu_shares = auto: `ferry train` measures the GPUs, this plan counts them as alike");
+    return;
+  }
+  const std::vector<int> shares =
+      shares_by_speed(seconds, shared_pieces(config, ranks, std::ssize(model.blocks)));
+  request.notes.push_back(
+      fmt::format("the GPUs' shares of a step are estimated to be {}, from their figures: `ferry "
+                  "train` measures them",
+                  fmt::join(shares, ", ")));
+  if (std::ranges::max(shares) > 1) request.shares = shares;
+}
+
+/** The memory of a GPU, and the parts of it that no plan has. */
+struct GpuBudget {
+  int64_t there_bytes = 0, context_bytes = 0, kernels_bytes = 0;
+  int64_t reserved_bytes = 0;  ///< the part that gpu_memory counts
+  int64_t budget_bytes = 0;    ///< below zero where not even the rest has room
+};
+
+/** By rank of a host where its GPUs are unlike, else one for all. gpu_memory counts what the driver
+ * counts: this process's context and the kernels that LibTorch loads as it goes too. */
+std::vector<GpuBudget> gpu_budgets(const config::Config& config,
+                                   const ModelTable& model,
+                                   const PlanMachine& machine,
+                                   const PlanRequest& request,
+                                   int64_t n_graphs) {
+  constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
+  const auto gpu_memory = config.maybe_integer("gpu_memory");
+  std::vector<GpuHere> gpus = machine.gpus;
+  if (gpus.empty())
+    gpus.push_back(
+        {.free_bytes = machine.gpu_free_bytes, .taken_bytes = machine.gpu_context_bytes});
+  std::vector<GpuBudget> budgets;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const KernelMemory kernels = machine.profile && machine.profile->gpu
+                                     ? machine.profile->gpu_at(static_cast<int>(i)).kernels
+                                     : KernelMemory{};
+    GpuBudget its = {.there_bytes = gpus[i].free_bytes + gpus[i].taken_bytes,
+                     .context_bytes = gpus[i].taken_bytes,
+                     .kernels_bytes = loaded_kernels_bytes(model, kernels, n_graphs) +
+                                      nccl_bytes(request.world, model.sharing.n_ranks())};
+    its.reserved_bytes = its.context_bytes + its.kernels_bytes;
+    its.budget_bytes = gpu_memory ? std::min(*gpu_memory, its.there_bytes) - its.reserved_bytes
+                                  : gpus[i].free_bytes - its.kernels_bytes - kDisplayMargin_bytes;
+    budgets.push_back(its);
+  }
+  return budgets;
 }
 
 }  // namespace
@@ -388,23 +505,18 @@ PlanRequest make_plan_request(const config::Config& config,
     request.world = ranks.world;
     request.shares = ranks.shares;
     request.n_per_host = ranks_per_host(ranks, machine);
-    if (ranks.shares_by == SharesBy::to_be_measured)
-      request.notes.emplace_back(
-          "gpu_shares = auto: `ferry train` measures the GPUs, this plan counts them as alike");
+    estimate_shares(config, model, ranks, request);
     note_assumed_exchange(request);
   }
-  // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
-  // as it goes too.
   const int64_t n_graphs = machine.has_gpu ? n_graphs_max(model) : 0;
-  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine, n_graphs) +
-                                nccl_bytes(request.world, model.sharing.n_ranks());
-  constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
-  request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
-  const int64_t there_bytes = machine.gpu_free_bytes + machine.gpu_context_bytes;
-  request.gpu_budget_bytes = gpu_memory
-                                 ? std::min(*gpu_memory, there_bytes) - request.gpu_reserved_bytes
-                                 : machine.gpu_free_bytes - kernels_bytes - kDisplayMargin_bytes;
+  const std::vector<GpuBudget> gpus = gpu_budgets(config, model, machine, request, n_graphs);
+  const GpuBudget& least =
+      *std::ranges::min_element(gpus, {}, [](const GpuBudget& its) { return its.budget_bytes; });
+  request.gpu_reserved_bytes = least.reserved_bytes;
+  request.gpu_budget_bytes = least.budget_bytes;
+  const int64_t there_bytes =
+      std::ranges::max(gpus, {}, [](const GpuBudget& its) { return its.there_bytes; }).there_bytes;
   if (!machine.has_gpu && model.compute == DType::f16)
     request.notes.emplace_back(
         "dtype = fp16 is many times slower on a CPU than fp32 (22 times was measured): bf16 and "
@@ -412,8 +524,9 @@ PlanRequest make_plan_request(const config::Config& config,
   if (!machine.has_gpu && gpu_memory)
     request.notes.emplace_back("gpu_memory is not used: the run computes on the CPU");
   if (machine.has_gpu && gpu_memory && *gpu_memory > there_bytes)
-    request.notes.push_back(fmt::format("gpu_memory is {}, and the GPU has {}: planned with that",
-                                        format_bytes(*gpu_memory), format_bytes(there_bytes)));
+    request.notes.push_back(
+        fmt::format("gpu_memory is {}, and {} has {}: planned with that", format_bytes(*gpu_memory),
+                    gpus.size() == 1 ? "the GPU" : "the largest GPU", format_bytes(there_bytes)));
   // The planner's own refusal says how much the run takes where gpu_memory is given.
   if (machine.has_gpu && !gpu_memory && request.gpu_budget_bytes <= 0)
     throw Error(
@@ -421,10 +534,13 @@ PlanRequest make_plan_request(const config::Config& config,
         fmt::format(
             "{} of GPU memory hold no more than the driver's context ({}) and LibTorch's kernels "
             "({})",
-            format_bytes(machine.gpu_free_bytes), format_bytes(machine.gpu_context_bytes),
-            format_bytes(kernels_bytes)),
+            format_bytes(least.there_bytes - least.context_bytes),
+            format_bytes(least.context_bytes), format_bytes(least.kernels_bytes)),
         "end what else is on the GPU, or use device = cpu");
   request.gpu_budget_bytes = std::max<int64_t>(0, request.gpu_budget_bytes);
+  if (!machine.gpus.empty())
+    for (const GpuBudget& its : gpus)
+      request.gpu_budgets_bytes.push_back(std::max<int64_t>(0, its.budget_bytes));
   const ProcessMemory process = process_memory_of(machine, n_graphs);
   request.is_reserve_assumed = !is_reserve_measured(machine);
   request.pinned_bytes_max = pinned_bytes_max_of(config, machine);

@@ -2,6 +2,10 @@
 // Makes the tensor table and the plan from a run's settings and a model directory. `ferry plan` and
 // training share it.
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "models/core/tensor_table.h"
 #include "src/base/bytes.h"
 #include "src/config/config.h"
@@ -9,6 +13,14 @@
 #include "src/plan/plan.h"
 
 namespace ferry {
+
+/** A GPU that runs may use, as CUDA or the driver's library tells of it. */
+struct GpuHere {
+  std::string name;
+  int compute_capability = 0;
+  int64_t free_bytes = 0;   ///< once a context is open
+  int64_t taken_bytes = 0;  ///< by that context and other programs
+};
 
 /** The machine as far as a plan cares. */
 struct PlanMachine {
@@ -18,6 +30,9 @@ struct PlanMachine {
   /** The bytes that the driver counts before this process allocates anything: its context, other
    * programs. */
   int64_t gpu_context_bytes = 0;
+  /** The GPUs of a host in the order of its ranks, where they are unlike; the figures above are the
+   * first one's. Empty: each is as above. */
+  std::vector<GpuHere> gpus = {};
   int64_t host_budget_bytes = INT64_MAX;
   /** The most that the drives of nvme_path have room for. */
   int64_t nvme_budget_bytes = INT64_MAX;
@@ -31,18 +46,14 @@ std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_nam
 /** Says that the stored profile is of another processor, and what to do; else empty. */
 std::string note_of_other_machine();
 
-/** A GPU that runs may use, as CUDA or the driver's library tells of it. */
-struct GpuHere {
-  std::string name;
-  int compute_capability = 0;
-  int64_t free_bytes = 0;   ///< once a context is open
-  int64_t taken_bytes = 0;  ///< by that context and other programs
-};
 /** This machine without its GPU, and what one adds to it. */
 PlanMachine plan_machine_here();
 void add_gpu(const GpuHere& gpu, PlanMachine& machine);
+/** The same with one GPU for each rank of the host, in their order, of which there is one at least.
+ * The stored profile tells how fast each is if it has a GPU of each name. */
+void add_gpus(std::span<const GpuHere> gpus, PlanMachine& machine);
 
-/** A machine that is not here: all of its GPU's memory is free except for the context and a
+/** A machine that is not here: all of each GPU's memory is free except for the context and a
  * display, and so are nine tenths of the host's. */
 PlanMachine machine_of(const MachineProfile& profile);
 
@@ -63,8 +74,8 @@ constexpr int64_t nccl_bytes(int world, int n_sharing = 1) {
   return world > 1 ? (n_sharing > 1 ? 2 : 1) * kGiB : 0;
 }
 
-/** fp32 on a CPU; on a GPU bf16 from sm_80, fp16 below. Throws Error(usage) for bf16 on a card
- * without it. */
+/** fp32 on a CPU; on GPUs bf16 where all of them are sm_80 or newer, else fp16. Throws Error(usage)
+ * for bf16 on a card without it. */
 DType choose_dtype(const config::Config& config, const PlanMachine& machine);
 
 /** The type that an option names: "fp32", "fp16" or "bf16"; nothing for "auto". */

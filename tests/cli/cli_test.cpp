@@ -314,6 +314,49 @@ TEST_F(Ferry, Bf16OnACardWithoutItIsRefusedWithWhatItCanDo) {
   EXPECT_EQ(json_of(turing + "auto")["dtype"], "fp16");
 }
 
+TEST_F(Ferry, PlanOfUnlikeGpusHasTheSpeedAndTheMemoryOfEach) {
+  const std::string words =
+      "plan --model bert-large-uncased --train-batch-size 64 --max-length 512 --machine ";
+  const std::string both = words + "4090-24g,3060-12g";
+  const auto plan = json_of(both), large = json_of(words + "4090-24g");
+  EXPECT_EQ(plan["n_gpus"], 2) << "both without being asked";
+  ASSERT_EQ(plan["gpu_shares"].size(), 2u);
+  const int of_large = plan["gpu_shares"][0], of_small = plan["gpu_shares"][1];
+  EXPECT_GT(of_large, 3 * of_small);
+  const auto& gpus = plan["time"]["gpus"];
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0]["name"], "NVIDIA GeForce RTX 4090");
+  EXPECT_EQ(gpus[1]["name"], "NVIDIA GeForce RTX 3060");
+  EXPECT_EQ(gpus[1]["share"], of_small);
+  EXPECT_GT(gpus[0]["budget_bytes"].get<int64_t>(), int64_t{20} << 30);
+  EXPECT_LT(gpus[1]["budget_bytes"].get<int64_t>(), int64_t{12} << 30);
+  EXPECT_LE(plan["gpu_bytes"].get<int64_t>(), plan["gpu_budget_bytes"].get<int64_t>());
+  for (const auto& gpu : gpus)
+    EXPECT_LE(gpu["busiest_s"].get<double>(), plan["time"]["step_s"].get<double>());
+  EXPECT_EQ(plan["time"]["fewer_gpus"]["gpus"], nlohmann::json({0}));
+  EXPECT_NEAR(plan["time"]["fewer_gpus"]["step_s"].get<double>(),
+              large["time"]["step_s"].get<double>(), 0.05 * large["time"]["step_s"].get<double>());
+
+  const auto text = run(both);
+  EXPECT_CONTAINS(text.out, "4090-24g,3060-12g, by its profiles, 2 GPUs of one host");
+  EXPECT_CONTAINS(text.out, fmt::format("in shares of {}, {}", of_large, of_small));
+  EXPECT_CONTAINS(text.out, "The NVIDIA GeForce RTX 4090 alone would take");
+  EXPECT_CONTAINS(text.out, "1: NVIDIA GeForce RTX 3060");
+  EXPECT_CONTAINS(text.err, fmt::format("estimated to be {}, {}", of_large, of_small));
+  // Equal shares wait for the slow one, so it does not help.
+  EXPECT_CONTAINS(run(both + " --gpu-shares 1,1").out,
+                  "the slower ones do not help here (--gpus 1 takes the faster one)");
+
+  EXPECT_EQ(json_of(both + " --gpus 1")["time"]["step_s"], large["time"]["step_s"]);
+  EXPECT_EQ(json_of(both + " --gpus 0,1")["n_gpus"], 2);
+  const auto of_two_hosts = json_of(both + " --gpus 4");
+  EXPECT_EQ(of_two_hosts["n_gpus_of_host"], 2);
+  EXPECT_EQ(of_two_hosts["gpu_shares"].size(), 4u);
+  expect_refused(both + " --gpus 3", 2, "3 GPUs are no whole number of hosts");
+  expect_refused(both + " --gpus 0,2", 2, "there is no GPU 2");
+  EXPECT_EQ(json_of(words + "2080ti-11g,3060-12g")["dtype"], "fp16") << "which both have";
+}
+
 TEST_F(Ferry, PlanOfSeveralGpusSharesTheirHosts) {
   const std::string words =
       "plan --model bert-large-uncased --machine 8xa100-80g --train-batch-size 256 --placement "

@@ -216,6 +216,86 @@ TEST(PlanRequest, KeepsTheBitsOfOneRankWhereSharesAreMeasured) {
       notes, [](const std::string& note) { return note.starts_with("gpu_shares = auto"); }));
 }
 
+/** A GPU as far as a plan knows it. */
+GpuHere gpu_here(const std::string& name, int capability, int64_t free_bytes) {
+  return {.name = name,
+          .compute_capability = capability,
+          .free_bytes = free_bytes,
+          .taken_bytes = kGiB / 2};
+}
+
+TEST(UnlikeGpus, RunWhatAllOfThemCan) {
+  PlanMachine machine = with_gpu(kHopper);
+  machine.gpus = {gpu_here("new", kHopper, 80 * kGiB), gpu_here("old", kTuring, 11 * kGiB)};
+  EXPECT_EQ(choose_dtype(config_of({}), machine), DType::f16);
+  expect_usage_error(
+      [&] {
+        choose_dtype(config_of({{"dtype", "bf16"}}), machine);
+      },
+      "one of the GPUs has 7.5");
+  EXPECT_EQ(choose_attention(DType::f16, machine), AttentionBackend::memory_efficient);
+  machine.gpus[1].compute_capability = kAda;
+  EXPECT_EQ(choose_dtype(config_of({}), machine), DType::bf16);
+  EXPECT_EQ(choose_attention(DType::bf16, machine), AttentionBackend::flash);
+  EXPECT_EQ(choose_attention(DType::bf16, machine, {256, true}), AttentionBackend::memory_efficient)
+      << "the second one has no such backward";
+}
+
+TEST(UnlikeGpus, HaveBudgetsOfTheirOwn) {
+  PlanMachine machine = with_gpu(kHopper);
+  const std::vector<GpuHere> here = {gpu_here("large", kHopper, 23 * kGiB),
+                                     gpu_here("small", kHopper, 11 * kGiB)};
+  add_gpus(here, machine);
+  EXPECT_EQ(machine.gpu_free_bytes, 23 * kGiB);
+  const auto request_of = [&](Settings settings) {
+    settings.push_back({"gpus", "2"});
+    const config::Config config = config_of(settings);
+    const ModelTable model =
+        make_model_table(config, bert_of(1024, 16), HeadKind::classification, 2, machine);
+    return make_plan_request(config, model, machine, /*trains=*/true);
+  };
+  const PlanRequest free = request_of({});
+  ASSERT_EQ(free.gpu_budgets_bytes.size(), 2u);
+  EXPECT_EQ(free.gpu_budgets_bytes[0] - free.gpu_budgets_bytes[1], 12 * kGiB);
+  EXPECT_EQ(free.gpu_budget_bytes, free.gpu_budgets_bytes[1]) << "the least";
+  // Each GPU takes the amount, but no more than it has.
+  const PlanRequest asked = request_of({{"gpu_memory", "16GiB"}});
+  EXPECT_EQ(asked.gpu_budgets_bytes[0] + asked.gpu_reserved_bytes, 16 * kGiB);
+  EXPECT_EQ(asked.gpu_budgets_bytes[1] + asked.gpu_reserved_bytes, 11 * kGiB + kGiB / 2);
+  EXPECT_TRUE(asked.notes.empty()) << asked.notes.front();
+  PlanMachine alike = with_gpu(kHopper);
+  add_gpus(std::vector{here[0], here[0]}, alike);
+  EXPECT_TRUE(alike.gpus.empty());
+}
+
+TEST(UnlikeGpus, GetSharesByTheFiguresOfTheMachine) {
+  const PlanMachine machine = machine_of(find_machines("4090-24g,3060-12g"));
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  const auto request_of = [&](Settings settings) {
+    settings.push_back({"gpus", "2"});
+    const config::Config config = config_of(settings);
+    const ModelTable model = make_model_table(config, bert_of(1024, 16), HeadKind::classification,
+                                              2, machine, sharing_of(config, ranks_of(config)));
+    return make_plan_request(config, model, machine, /*trains=*/true);
+  };
+  const auto says = [](const PlanRequest& request, const std::string& words) {
+    return std::ranges::any_of(request.notes, [&](const std::string& note) {
+      return note.find(words) != std::string::npos;
+    });
+  };
+  for (const char* shares : {"", "auto"}) {
+    const PlanRequest request = request_of({{"gpu_shares", shares}});
+    ASSERT_EQ(request.shares.size(), 2u) << shares;
+    EXPECT_GE(request.shares[0], 3 * request.shares[1]);
+    EXPECT_TRUE(
+        says(request, fmt::format("estimated to be {}, {}", request.shares[0], request.shares[1])));
+  }
+  EXPECT_EQ(request_of({{"gpu_shares", "3,2"}}).shares, (std::vector{3, 2}));
+  EXPECT_TRUE(request_of({{"gpu_shares", "1,1"}}).shares.empty());
+  EXPECT_TRUE(request_of({{"tp_size", "2"}}).shares.empty()) << "they share micro-batches";
+  EXPECT_EQ(request_of({{"gpu_shares", "auto"}}).reduction, Reduction::ordered);
+}
+
 TEST(Hosts, ComeFromAFileOfMpirun) {
   const test::TempDir dir;
   const auto hosts_of = [&](const std::string& text) {

@@ -232,9 +232,11 @@ PlanWords words_of(const service::PlanAnswer& answer) {
   const bool is_tight = answer.verdict() == service::Verdict::tight;
   if (has_gpu) {
     const int64_t gpu = answer.plan->layout.n_bytes[static_cast<size_t>(Place::device)];
-    words.verdict = (is_tight ? StartWords::tr("It just fits: %1 of %2 GPU memory, %3.")
-                              : StartWords::tr("It fits: %1 of %2 GPU memory, %3."))
-                        .arg(bytes_text(gpu), bytes_text(answer.request.gpu_budget_bytes), of_host);
+    words.verdict =
+        (is_tight ? StartWords::tr("It just fits: %1 of %2 GPU memory, %3.")
+                  : StartWords::tr("It fits: %1 of %2 GPU memory, %3."))
+            .arg(bytes_text(gpu), bytes_text(gpu_budget_of(answer.request, answer.plan->shape)),
+                 of_host);
   } else {
     words.verdict =
         (is_tight ? StartWords::tr("It just fits: %1.") : StartWords::tr("It fits: %1."))

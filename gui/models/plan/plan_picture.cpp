@@ -183,7 +183,8 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
   };
   if (request.has_gpu) {
     add_segment(gpu, kReserved, tr("driver and kernels"), request.gpu_reserved_bytes);
-    finish(gpu, limit_of("gpu_memory", request.gpu_budget_bytes + request.gpu_reserved_bytes));
+    finish(gpu, limit_of("gpu_memory",
+                         gpu_budget_of(request, answer.plan->shape) + request.gpu_reserved_bytes));
     memory.push_back(gpu);
     add_segment(beside, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
     finish(host, request.host_budget_bytes);

@@ -167,7 +167,7 @@ void print_text(const PlanAnswer& answer, bool is_verbose) {
   };
   const int64_t gpu_bytes = plan.layout.n_bytes[Place::device];
   if (request.has_gpu)
-    add_sum(std::string(name_of(Place::device)), gpu_bytes, request.gpu_budget_bytes);
+    add_sum(std::string(name_of(Place::device)), gpu_bytes, gpu_budget_of(request, plan.shape));
   add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
           request.host_budget_bytes);
   if (request.n_per_host > 1) add_sum_of_host(plan, request, table);
@@ -243,8 +243,10 @@ void print_json(const PlanAnswer& answer) {
       {"host_bytes", host_bytes_of(plan, request.has_gpu)},
       {"n_gpus", request.world},
       {"n_gpus_of_host", std::max(1, request.n_per_host)},
+      {"gpu_shares", plan.shape.ranks.shares},
       {"pinned", pinning_json(plan, request)},
-      {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
+      {"gpu_budget_bytes",
+       request.has_gpu ? ordered_json(gpu_budget_of(request, plan.shape)) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"host_reserved_bytes", request.host_reserved_bytes},
       {"gpu_reserved_bytes", request.has_gpu ? ordered_json(request.gpu_reserved_bytes) : nullptr},

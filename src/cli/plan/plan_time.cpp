@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/plan/cost/rates.h"
+#include "src/request/ranks.h"
 #include "src/term/progress.h"
 
 namespace ferry::cli {
@@ -28,6 +29,20 @@ void print_speedup(const PlanTime& time, const PlanRequest& request) {
   fmt::print("One {} would take {:.1f} ms a step: {} are {:.2f} times as fast{}.\n", ranks,
              1e3 * *time.one_rank_step_s, request.world, times,
              times < kHelps ? ", so more of them do not help here" : "");
+}
+
+/** The part of a step that each GPU of a host has, where they are unlike. */
+void print_gpus(const PlanTime& time, const term::Terminal& terminal) {
+  const int bar_width = term::bar_width(terminal);
+  term::Table table(
+      {{"GPU"}, {"share", term::Align::right}, {"computes", term::Align::right}, {""}});
+  for (size_t i = 0; i < time.gpus.size(); ++i) {
+    const service::PlannedGpu& gpu = time.gpus[i];
+    table.add_row({fmt::format("{}: {}", i, gpu.name), fmt::format("{}", gpu.share),
+                   fmt::format("{:.1f} ms", 1e3 * gpu.compute_s),
+                   term::bar(gpu.compute_s, time.step_s, bar_width, terminal)});
+  }
+  fmt::print("{}\n", table.text(terminal));
 }
 
 }  // namespace
@@ -65,6 +80,7 @@ void print_plan_time(const service::PlanAnswer& answer,
                  fmt::format("{}{:.1f} samples/s", least ? fmt::format("{:.1f} to ", *least) : "",
                              time.samples_per_s)});
   fmt::print("{}\n", table.text(terminal));
+  if (!time.gpus.empty()) print_gpus(time, terminal);
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
   const int64_t n = answer.texts.n_steps.value_or(kSteps);
   const auto times = static_cast<double>(n);
@@ -78,6 +94,9 @@ void print_plan_time(const service::PlanAnswer& answer,
     fmt::print("{:.0f} G tokens would take {}.\n", kPretraining_tokens / 1e9,
                term::format_duration(kPretraining_tokens / time.tokens_per_s));
   if (time.one_rank_step_s) print_speedup(time, request);
+  if (time.fewer_gpus)
+    ferry::print(fmt::format("{}.\n", comparison_text(*time.fewer_gpus, request, time.step_s,
+                                                      ranks_of(answer.config).gpus)));
   if (!answer.plan->timed.empty())
     fmt::print("A step of such a plan was timed here on {}: the time in all is that.\n",
                answer.plan->timed);
@@ -126,6 +145,14 @@ ordered_json plan_time_json(const service::PlanAnswer& answer) {
   for (const ResourceTime& resource : time.resources)
     json[resource.key] = resource.busy_s;
   if (time.one_rank_step_s) json["one_gpu_step_s"] = *time.one_rank_step_s;
+  for (const service::PlannedGpu& gpu : time.gpus)
+    json["gpus"].push_back({{"name", gpu.name},
+                            {"share", gpu.share},
+                            {"compute_s", gpu.compute_s},
+                            {"busiest_s", gpu.busy_s},
+                            {"budget_bytes", gpu.budget_bytes}});
+  if (time.fewer_gpus)
+    json["fewer_gpus"] = {{"gpus", time.fewer_gpus->gpus}, {"step_s", time.fewer_gpus->step_s}};
   json["gpu_joules_at_most"] =
       time.step_joules_at_most ? ordered_json(*time.step_joules_at_most) : nullptr;
   json["with_one_more_gib"] = ordered_json::object();

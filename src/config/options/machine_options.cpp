@@ -147,7 +147,9 @@ std::vector<Option> machine_options() {
            "them, 2,1 where the first one is twice as fast as the second. Each gets this share "
            "of a step's micro-batches, or of the blocks. auto measures the GPUs when a run starts, "
            "and the run keeps what it has measured. Empty: GPUs of one model get as many, and GPUs "
-           "of several models are measured. On GPUs of one model it never changes the result."},
+           "of several models are measured; ferry plan estimates them from the machine's figures. "
+           "On "
+           "GPUs of one model it never changes the result."},
       {.key = "gpu_split",
        .label = "Split over GPUs",
        .type = Type::choice,
@@ -494,7 +496,9 @@ std::vector<Option> machine_options() {
        .can_be_auto = true,
        .verbs = kPlan,
        .help = "Plans for a machine that is not here, by its profile's name: 2080ti-11g, 4090-24g "
-               "and others (presets/machines/); auto is this one, as ferry doctor measured it."},
+               "and others (presets/machines/); auto is this one, as ferry doctor measured it. "
+               "4090-24g,3060-12g is the first machine with a GPU of each: gpus counts all of them "
+               "unless it is given."},
       {.key = "simulate",
        .label = "File of the simulated trace",
        .type = Type::path,

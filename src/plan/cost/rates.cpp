@@ -134,13 +134,17 @@ double copy_rate(const std::vector<CopyRate>& rates,
                  rate_at(large));
 }
 
-ExchangeProfile exchange_rates(const MachineProfile& machine, bool gpu, int n_of_host) {
-  const std::optional<ExchangeProfile>& known = gpu ? machine.gpu->exchange : machine.host.exchange;
+namespace {
+
+/** Assumes what the profile does not tell. `gpu`: null for processes of the CPU. */
+ExchangeProfile whole_exchange(const std::optional<ExchangeProfile>& known,
+                               const GpuProfile* gpu,
+                               int n_of_host) {
   ExchangeProfile exchange = known.value_or(ExchangeProfile{});
   const auto assume = [](double& figure, double assumed) {
     if (figure <= 0) figure = assumed;
   };
-  const double copies = gpu && !machine.gpu->copies.empty() ? machine.gpu->copies.back().h2d : 0;
+  const double copies = gpu && !gpu->copies.empty() ? gpu->copies.back().h2d : 0;
   const double through_memory = copies > 0 ? kExchangeOfCopies * copies : kExchange_bytes_per_s;
   assume(exchange.bytes_per_s, gpu ? through_memory : kSocket_bytes_per_s);
   assume(exchange.message_s, gpu ? kExchange_s : kSocket_s);
@@ -149,26 +153,65 @@ ExchangeProfile exchange_rates(const MachineProfile& machine, bool gpu, int n_of
   return exchange;
 }
 
-std::string missing_figures(const MachineProfile& machine,
-                            bool gpu,
-                            const ModelTable& model,
-                            bool nvme) {
-  if (gpu && !machine.gpu) return "figures of a GPU";
-  const auto& gemms = gpu ? machine.gpu->gemms : machine.host.gemms;
-  const auto& attentions = gpu ? machine.gpu->attentions : machine.host.attentions;
+}  // namespace
+
+ExchangeProfile exchange_rates(const MachineProfile& machine, bool gpu, int n_of_host) {
+  if (!gpu) return whole_exchange(machine.host.exchange, nullptr, n_of_host);
+  ExchangeProfile slowest = whole_exchange(machine.gpu->exchange, &*machine.gpu, n_of_host);
+  for (const GpuProfile& other : machine.other_gpus) {
+    const ExchangeProfile its = whole_exchange(other.exchange, &other, n_of_host);
+    slowest.has_peer_access = slowest.has_peer_access && its.has_peer_access;
+    slowest.bytes_per_s = std::min(slowest.bytes_per_s, its.bytes_per_s);
+    slowest.message_s = std::max(slowest.message_s, its.message_s);
+    slowest.network_bytes_per_s = std::min(slowest.network_bytes_per_s, its.network_bytes_per_s);
+    slowest.network_message_s = std::max(slowest.network_message_s, its.network_message_s);
+  }
+  return slowest;
+}
+
+namespace {
+
+std::string missing_figures_of_gpu(const GpuProfile& gpu) {
+  if (gpu.copies.empty()) return "rates of copies";
+  if (gpu.memory_bytes_per_s <= 0 || gpu.update_params_per_s <= 0)
+    return "the rate of the GPU's memory";
+  return gpu.launch_s <= 0 ? "what a launch takes" : "";
+}
+
+/** Products and attention in the model's type. */
+std::string missing_work_rates(const std::vector<GemmRate>& gemms,
+                               const std::vector<AttentionRate>& attentions,
+                               const ModelTable& model) {
   if (of_type(gemms, model.compute).empty())
     return fmt::format("rates of {} products", name_of(model.compute));
   const bool has_attention = std::ranges::any_of(attentions, [&](const AttentionRate& rate) {
     return rate.type == model.compute && rate.backend == name_of(model.attention);
   });
-  if (!has_attention)
-    return fmt::format("rates of {} attention in {}", name_of(model.attention),
-                       name_of(model.compute));
+  return has_attention ? ""
+                       : fmt::format("rates of {} attention in {}", name_of(model.attention),
+                                     name_of(model.compute));
+}
+
+}  // namespace
+
+std::string missing_figures(const MachineProfile& machine,
+                            bool gpu,
+                            const ModelTable& model,
+                            bool nvme) {
+  if (gpu && !machine.gpu) return "figures of a GPU";
+  std::string missing =
+      gpu ? missing_work_rates(machine.gpu->gemms, machine.gpu->attentions, model)
+          : missing_work_rates(machine.host.gemms, machine.host.attentions, model);
+  if (!missing.empty()) return missing;
   if (machine.host.updates.empty()) return "the rate of AdamW on the CPU";
-  if (gpu && machine.gpu->copies.empty()) return "rates of copies";
-  if (gpu && (machine.gpu->memory_bytes_per_s <= 0 || machine.gpu->update_params_per_s <= 0))
-    return "the rate of the GPU's memory";
-  if (gpu && machine.gpu->launch_s <= 0) return "what a launch takes";
+  if (gpu) missing = missing_figures_of_gpu(*machine.gpu);
+  if (!missing.empty()) return missing;
+  for (const GpuProfile& other : machine.other_gpus) {
+    if (!gpu) break;
+    missing = missing_work_rates(other.gemms, other.attentions, model);
+    if (missing.empty()) missing = missing_figures_of_gpu(other);
+    if (!missing.empty()) return fmt::format("{} of the {}", missing, other.name);
+  }
   if (!gpu && machine.host.memory_bytes_per_s <= 0) return "the rate of the host's memory";
   if (nvme && (machine.nvme.empty() || machine.nvme.front().read_bytes_per_s <= 0 ||
                machine.nvme.front().write_bytes_per_s <= 0))

@@ -30,7 +30,7 @@ double copy_rate(const std::vector<CopyRate>& rates,
                  double n_bytes);
 
 /** The rates of exchanges between ranks, of which a host has so many; what the profile does not
- * tell is assumed. */
+ * tell is assumed. GPUs of several kinds wait for the slowest link. */
 ExchangeProfile exchange_rates(const MachineProfile& machine, bool gpu, int n_of_host);
 
 /** The figures that a profile lacks to time a step of this model, in words; empty where it lacks

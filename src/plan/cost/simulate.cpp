@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -78,22 +79,23 @@ std::vector<double> replayed_shares(const CostModel& cost,
   return shares;
 }
 
-/** The list of a rank, and the shape and the layout that it was made for. */
+/** The list of a rank, and what it was made for. */
 struct RankSteps {
+  const CostModel& cost;
   const StepShape& shape;
   const Layout& layout;
   const StepList& list;
 };
 
-/** Runs the lists of the stages of a replica, of which the first is reported, or one list that
- * stands for all ranks. */
+/** Runs the lists of all stages of one replica or several, of which the first rank is reported. One
+ * replica stands for all those on the same kinds of GPUs. */
 class Simulator {
  public:
-  Simulator(const CostModel& cost, const std::vector<RankSteps>& ranks, double n_each, bool serial)
+  Simulator(const std::vector<RankSteps>& ranks, double n_each, bool serial)
       : serial_(serial), n_each_(n_each), ranks_(ranks.size()) {
     for (size_t r = 0; r < ranks.size(); ++r)
-      add(cost, ranks[r], r);
-    if (ranks.size() > 1) join(ranks.front().shape.ranks);
+      add(ranks[r], r);
+    if (ranks.size() > 1) join(ranks);
     const size_t n_lanes = ranks_.size() * kQueues;
     queues_.resize(n_lanes);
     next_.resize(n_lanes);
@@ -108,18 +110,11 @@ class Simulator {
           ended_[static_cast<size_t>(step)][i] = kNever;
         }
     began_ = ended_;
-    const bool has_ring = needs_ring(ranks.front().layout, ranks.front().shape.pinned_bytes_max);
-    for (size_t beside = 0; beside < speeds_.size(); ++beside)
-      for (size_t q = 0; q < kQueues; ++q)
-        speeds_[beside][q] =
-            serial ? 1
-                   : cost.speed(static_cast<QueueId>(q), {.h2d = (beside & 1) > 0,
-                                                          .d2h = (beside & 2) > 0,
-                                                          .host = (beside & 4) > 0,
-                                                          .nvme_read = (beside & 8) > 0,
-                                                          .nvme_write = (beside & 16) > 0,
-                                                          .ring = has_ring,
-                                                          .exchange = (beside & 32) > 0});
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      const bool is_as_before = r > 0 && &ranks[r].cost == &ranks[r - 1].cost;
+      if (!is_as_before) speeds_.push_back(speeds_of(ranks[r], serial));
+      ranks_[r].speeds = speeds_.size() - 1;
+    }
   }
 
   void run() {
@@ -133,6 +128,15 @@ class Simulator {
   double began(int step, size_t i) const { return began_[static_cast<size_t>(step)][i]; }
   size_t decide() const { return ranks_.front().decide; }
   double seconds(size_t i) const { return entries_[i].seconds; }
+  /** The seconds of a step that each of these ranks' queues work. */
+  std::vector<RankBusy> busy_of(const std::vector<RankSteps>& ranks, int step) const {
+    std::vector<RankBusy> all;
+    for (const RankSteps& its : ranks)
+      all.push_back({.rank = its.shape.ranks.rank});
+    for (size_t i = 0; i < entries_.size(); ++i)
+      all[entries_[i].rank].busy_s[entries_[i].action->queue] += ended(step, i) - began(step, i);
+    return all;
+  }
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -153,7 +157,12 @@ class Simulator {
     CostModel::Submission submission;
     bool has_fewer_graphs = false;  ///< a smaller share than the action before
     std::vector<size_t> after;      ///< entries of other ranks
+    /** The same exchange on the other ranks of the stage: all of them begin at once. */
+    std::vector<size_t> beside;
   };
+  /** By what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write, 32: collective), then by
+   * queue. */
+  using Speeds = std::array<std::array<double, kQueues>, 64>;
   struct Rank {
     size_t first = 0;               ///< entry, from which the rank's list counts
     size_t decide = 0, commit = 0;  ///< entries
@@ -162,11 +171,30 @@ class Simulator {
     /** The items that were started on the GPU, each with its number of launches. */
     std::vector<std::pair<Item, double>> launched;
     size_t n_done = 0;  ///< the ones that ended long enough ago to hold nobody up
+    size_t speeds = 0;  ///< index into speeds_
     double n_launched() const { return launched.empty() ? 0 : launched.back().second; }
     void not_before(double time_s) { submitted_s = std::max(submitted_s, time_s); }
   };
 
-  void add(const CostModel& cost, const RankSteps& its, size_t r) {
+  static Speeds speeds_of(const RankSteps& its, bool serial) {
+    const bool has_ring = needs_ring(its.layout, its.shape.pinned_bytes_max);
+    Speeds speeds{};
+    for (size_t beside = 0; beside < speeds.size(); ++beside)
+      for (size_t q = 0; q < kQueues; ++q)
+        speeds[beside][q] =
+            serial ? 1
+                   : its.cost.speed(static_cast<QueueId>(q), {.h2d = (beside & 1) > 0,
+                                                              .d2h = (beside & 2) > 0,
+                                                              .host = (beside & 4) > 0,
+                                                              .nvme_read = (beside & 8) > 0,
+                                                              .nvme_write = (beside & 16) > 0,
+                                                              .ring = has_ring,
+                                                              .exchange = (beside & 32) > 0});
+    return speeds;
+  }
+
+  void add(const RankSteps& its, size_t r) {
+    const CostModel& cost = its.cost;
     const StepList& list = its.list;
     const std::vector<double> replayed = replayed_shares(cost, list, its.shape.order, n_each_);
     const int64_t end_of_pinned = pinned_end(its.layout, its.shape.pinned_bytes_max);
@@ -199,18 +227,48 @@ class Simulator {
       rank.update_of[block] = static_cast<int>(first + i);
     }
   }
-  /** Ties what passes between the ranks: each has the same of these actions, in the same order. A
-   * value takes its time on the rank that gives it, and decisions wait for all ranks. */
-  void join(const Ranks& ranks) {
-    std::vector<std::vector<size_t>> passed;  // by number: the action of each rank
-    std::vector<size_t> n_passed(ranks_.size());
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      if (entries_[i].action->verb != Verb::pass_value) continue;
-      const size_t n = n_passed[entries_[i].rank]++;
-      if (n == passed.size()) passed.emplace_back();
-      passed[n].push_back(i);
+  void join(const std::vector<RankSteps>& ranks) {
+    std::map<int, std::vector<size_t>> replicas, stages;  // each with the ranks that are simulated
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      const Ranks& its = ranks[r].shape.ranks;
+      replicas[its.replica()].push_back(r);
+      stages[its.stage()].push_back(r);
     }
-    for (const std::vector<size_t>& all : passed) {
+    for (const auto& [replica, members] : replicas)
+      join_values(members);
+    for (const auto& [stage, members] : stages)
+      join_exchanges(members);
+    join_decisions();
+    // Shares say how fast the GPUs are if the profile does not.
+    const bool are_known = std::ranges::any_of(
+        ranks, [&](const RankSteps& its) { return &its.cost != &ranks.front().cost; });
+    if (are_known) return;
+    for (Entry& entry : entries_)
+      if (is_pass(entry.action->verb))
+        entry.seconds *= times_as_long(ranks[entry.rank].shape.ranks);
+  }
+  /** The nth action of such a kind of each of these ranks, by n. Each rank has as many of them, in
+   * the same order. */
+  std::vector<std::vector<size_t>> in_step(const std::vector<size_t>& members, const auto& is_one) {
+    std::vector<std::vector<size_t>> all;
+    for (const size_t r : members) {
+      size_t n = 0;
+      const size_t end = r + 1 < ranks_.size() ? ranks_[r + 1].first : entries_.size();
+      for (size_t i = ranks_[r].first; i < end; ++i) {
+        if (!is_one(entries_[i].action->verb)) continue;
+        if (n == all.size()) all.emplace_back();
+        all[n++].push_back(i);
+      }
+    }
+    for (const std::vector<size_t>& one : all)
+      FERRY_CHECK(one.size() == members.size(), "{} of {} ranks have an action that all of them do",
+                  one.size(), members.size());
+    return all;
+  }
+  /** A value takes its time on the rank that gives it. */
+  void join_values(const std::vector<size_t>& members) {
+    for (const std::vector<size_t>& all :
+         in_step(members, [](Verb verb) { return verb == Verb::pass_value; })) {
       const auto gives = [&](size_t i) { return !entries_[i].action->reads.empty(); };
       const size_t giver = *std::ranges::find_if(all, gives);
       for (size_t i : all) {
@@ -223,8 +281,19 @@ class Simulator {
                                           static_cast<size_t>(before));
       }
     }
-    for (Entry& entry : entries_)
-      if (is_pass(entry.action->verb)) entry.seconds *= times_as_long(ranks, entry.rank);
+  }
+  void join_exchanges(const std::vector<size_t>& members) {
+    if (members.size() == 1) return;
+    const auto is_exchange = [](Verb verb) {
+      return is_between_ranks(verb) && verb != Verb::pass_value;
+    };
+    for (const std::vector<size_t>& all : in_step(members, is_exchange))
+      for (size_t i : all)
+        std::ranges::copy_if(all, std::back_inserter(entries_[i].beside),
+                             [&](size_t other) { return other != i; });
+  }
+  /** Decisions wait for all ranks. */
+  void join_decisions() {
     for (const Rank& one : ranks_)
       for (const Rank& other : ranks_) {
         for (int before : entries_[other.decide].action->after)
@@ -238,9 +307,9 @@ class Simulator {
     const Action& action = *entries_[i].action;
     return action.verb != Verb::pass_value || !action.reads.empty() || !action.writes.empty();
   }
-  /** The shares say how fast the GPUs are; the cost model is of the first. */
-  static double times_as_long(const Ranks& ranks, size_t rank) {
-    return static_cast<double>(share_of(ranks, 0)) / share_of(ranks, static_cast<int>(rank));
+  /** A rank's passes beside those of the first one, by their shares. */
+  static double times_as_long(const Ranks& ranks) {
+    return static_cast<double>(share_of(ranks, 0)) / share_of(ranks, ranks.rank);
   }
   size_t lane_of(size_t i) const {
     const Entry& entry = entries_[i];
@@ -269,13 +338,28 @@ class Simulator {
         return false;
     for (size_t other : entry.after)
       if (waits_for(lane, item.step, other)) return false;
-    for (int block : action.after_update) {
+    if (waits_for_updates(lane, item.step - 1, entry)) return false;
+    return std::ranges::none_of(
+        entry.beside, [&](size_t other) { return waits_to_begin(lane, item.step, other); });
+  }
+  /** Blocks whose update of that step the entry waits for have not all been updated. */
+  bool waits_for_updates(size_t lane, int step, const Entry& entry) {
+    const Rank& rank = ranks_[entry.rank];
+    for (int block : entry.action->after_update) {
       const auto b = static_cast<size_t>(block);
       if (b < rank.update_of.size() && rank.update_of[b] >= 0 &&
-          waits_for(lane, item.step - 1, static_cast<size_t>(rank.update_of[b])))
-        return false;
+          waits_for(lane, step, static_cast<size_t>(rank.update_of[b])))
+        return true;
     }
-    return true;
+    return false;
+  }
+  /** An exchange cannot begin on another rank yet. */
+  bool waits_to_begin(size_t lane, int step, size_t i) {
+    const Entry& entry = entries_[i];
+    const size_t first = ranks_[entry.rank].first;
+    for (int before : entry.action->after)
+      if (waits_for(lane, step, first + static_cast<size_t>(before))) return true;
+    return waits_for_updates(lane, step - 1, entry);
   }
   bool start_ready() {
     bool any = false;
@@ -339,9 +423,10 @@ class Simulator {
     const auto runs = [&](QueueId queue) {
       return static_cast<size_t>(running_[rank * kQueues + static_cast<size_t>(queue)].is_running);
     };
-    return speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host) +
-                   8 * runs(QueueId::nvme_read) + 16 * runs(QueueId::nvme_write) +
-                   32 * runs(QueueId::collective)];
+    return speeds_[ranks_[rank].speeds][runs(QueueId::h2d) + 2 * runs(QueueId::d2h) +
+                                        4 * runs(QueueId::host) + 8 * runs(QueueId::nvme_read) +
+                                        16 * runs(QueueId::nvme_write) +
+                                        32 * runs(QueueId::collective)];
   }
   void advance() {
     if (n_running() == 0) return;
@@ -366,9 +451,7 @@ class Simulator {
   double n_each_;
   std::vector<Rank> ranks_;
   std::vector<Entry> entries_;  ///< rank by rank
-  /** Speeds by what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write, 32: collective),
-   * then by queue. */
-  std::array<std::array<double, kQueues>, 64> speeds_{};
+  std::vector<Speeds> speeds_;
   // By lane, a queue of a rank.
   std::vector<std::vector<Item>> queues_;
   std::vector<size_t> next_, n_seen_;
@@ -379,14 +462,14 @@ class Simulator {
 };
 
 /** Simulates these ranks, and reports the first. */
-Simulation simulate_ranks(const CostModel& cost,
-                          const std::vector<RankSteps>& ranks,
+Simulation simulate_ranks(const std::vector<RankSteps>& ranks,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
+  const CostModel& cost = ranks.front().cost;
   const StepShape& shape = ranks.front().shape;
   const StepList& list = ranks.front().list;
-  Simulator simulator(cost, ranks, n_each, serial);
+  Simulator simulator(ranks, n_each, serial);
   simulator.run();
   Simulation out;
   const size_t decide = simulator.decide();
@@ -398,6 +481,7 @@ Simulation simulate_ranks(const CostModel& cost,
     if (list[i].verb == Verb::update && list[i].queue == QueueId::host)
       out.host_updates_s += took_s;
   }
+  out.ranks = simulator.busy_of(ranks, kSteps - 2);
   const auto alone_s = [&](QueueId queue) { return out.alone_s[queue]; };
   out.least_drive_s =
       cost.least_drive_seconds(alone_s(QueueId::nvme_read), alone_s(QueueId::nvme_write));
@@ -421,27 +505,56 @@ QueueId Simulation::binding() const {
   return static_cast<QueueId>(std::ranges::max_element(busy_s) - busy_s.begin());
 }
 
-Simulation simulate_steps(const CostModel& cost,
+double Simulation::busiest_s() const {
+  double most_s = 0;
+  for (const RankBusy& its : ranks)
+    most_s = std::max(most_s, std::ranges::max(its.busy_s));
+  return most_s;
+}
+
+namespace {
+
+/** One of the replicas on each choice of GPUs and shares. One stands for all where the GPUs are
+ * alike. */
+std::vector<int> unlike_replicas(const RankCosts& costs, const Ranks& ranks) {
+  std::vector<int> replicas;
+  std::set<std::vector<int>> seen;
+  for (int replica = 0; replica < ranks.n_replicas(); ++replica) {
+    std::vector<int> its;
+    for (int stage = 0; stage < ranks.n_stages && costs.are_unlike(); ++stage) {
+      const int rank = ranks.rank_at(stage, replica);
+      its.insert(its.end(), {costs.kind_of(rank), share_of(ranks, rank)});
+    }
+    if (seen.insert(its).second) replicas.push_back(replica);
+  }
+  return replicas;
+}
+
+}  // namespace
+
+Simulation simulate_steps(const RankCosts& costs,
                           const StepShape& shape,
                           int n_micro,
                           UpdateOrder order,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
-  // One replica stands for all.
-  const auto n_ranks = static_cast<size_t>(shape.ranks.n_stages);
-  std::vector<StepShape> shapes(n_ranks, shape);
+  std::vector<StepShape> shapes;
+  for (const int replica : unlike_replicas(costs, shape.ranks))
+    for (int stage = 0; stage < shape.ranks.n_stages; ++stage) {
+      shapes.push_back(shape);
+      if (shape.has_peers()) shapes.back().ranks.rank = shape.ranks.rank_at(stage, replica);
+    }
   std::vector<Layout> layouts;
   std::vector<StepList> lists;
-  for (size_t rank = 0; rank < n_ranks; ++rank) {
-    if (n_ranks > 1) shapes[rank].ranks.rank = shape.ranks.rank_at(static_cast<int>(rank), 0);
-    layouts.push_back(make_layout(shapes[rank]));
-    lists.push_back(make_training_list(shapes[rank], layouts[rank], n_micro, order));
+  for (const StepShape& its : shapes) {
+    layouts.push_back(make_layout(its));
+    lists.push_back(make_training_list(its, layouts.back(), n_micro, order));
   }
   std::vector<RankSteps> ranks;
-  for (size_t rank = 0; rank < n_ranks; ++rank)
-    ranks.push_back({shapes[rank], layouts[rank], lists[rank]});
-  return simulate_ranks(cost, ranks, serial, keeps_actions, n_each);
+  for (size_t r = 0; r < shapes.size(); ++r)
+    ranks.push_back({costs.of(shapes[r].ranks.rank), shapes[r], layouts[r], lists[r]});
+  return simulate_ranks(ranks, serial, keeps_actions, n_each);
 }
 
 Simulation simulate_list(const CostModel& cost,
@@ -451,7 +564,7 @@ Simulation simulate_list(const CostModel& cost,
                          bool serial,
                          bool keeps_actions,
                          double n_each) {
-  return simulate_ranks(cost, {{shape, layout, list}}, serial, keeps_actions, n_each);
+  return simulate_ranks({{cost, shape, layout, list}}, serial, keeps_actions, n_each);
 }
 
 }  // namespace ferry

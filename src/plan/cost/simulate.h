@@ -9,18 +9,28 @@
 
 #include "offload/step/pager.h"
 #include "offload/step/step_trace.h"
-#include "src/plan/cost/cost.h"
+#include "src/plan/cost/rank_costs.h"
 
 namespace ferry {
+
+/** The seconds of a step that a rank's queues work. */
+struct RankBusy {
+  int rank = 0;
+  PerQueue<double> busy_s{};
+};
 
 struct Simulation {
   double step_s = 0;           ///< from one decision to the next, once steps follow each other
   PerQueue<double> busy_s{};   ///< seconds of one step, by queue
   PerQueue<double> alone_s{};  ///< the same, had nothing run beside it
   double host_updates_s = 0;   ///< the part of these for AdamW on the host
-  double least_drive_s = 0;    ///< the least that the drive takes for a step's reads and writes
+  /** The ranks that were simulated, each for all of its kind; the first one's are `busy_s`. */
+  std::vector<RankBusy> ranks;
+  double least_drive_s = 0;  ///< the least that the drive takes for a step's reads and writes
   /** The queue that works for the largest share of the step: what binds. */
   QueueId binding() const;
+  /** The time of the busiest queue of any rank. No step is shorter. */
+  double busiest_s() const;
   std::vector<TimedAction> actions;  ///< actions of the last steps, seconds from their begin
 };
 
@@ -33,8 +43,9 @@ Simulation simulate_list(const CostModel& cost,
                          bool serial,
                          bool keeps_actions = false,
                          double n_each = 1);
-/** The same with `n_micro` micro-batches a step. */
-Simulation simulate_steps(const CostModel& cost,
+/** The same with `n_micro` micro-batches a step. The stages of a replica run beside each other, and
+ * replicas on several kinds of GPUs, too: the step is as long as the slowest of them takes. */
+Simulation simulate_steps(const RankCosts& costs,
                           const StepShape& shape,
                           int n_micro,
                           UpdateOrder order,

@@ -1,6 +1,7 @@
 #include "src/plan/search/fill.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "src/plan/nvme_need.h"
@@ -11,11 +12,37 @@ namespace {
 /** A region may be that much larger than was asked for. */
 constexpr int64_t kBufferRounding_bytes = 8192;
 
+int64_t over(int64_t need, int64_t budget) {
+  return need > budget ? need - budget : 0;
+}
+
+/** Stages of the run have GPUs with unlike budgets. */
+bool has_budgets_by_stage(const PlanRequest& request, const StepShape& shape) {
+  return request.has_gpu && !request.gpu_budgets_bytes.empty() && shape.deals_blocks();
+}
+
+/** Returns the bytes that a stage lacks on its GPUs. */
+int64_t gpu_lacking_of_stage(const PlanRequest& request, StepShape shape, int stage) {
+  shape.ranks.rank = shape.ranks.rank_at(stage, 0);
+  return over(layout_bytes_of_rank(shape).n_bytes[Place::device], gpu_budget_of(request, shape));
+}
+
+/** Returns the most bytes that any rank lacks on its GPU. */
+int64_t gpu_lacking_of(const PlanRequest& request,
+                       const StepShape& shape,
+                       const LayoutBytes& layout) {
+  if (!has_budgets_by_stage(request, shape))
+    return over(layout.n_bytes[Place::device], request.gpu_budget_bytes);
+  int64_t most = 0;
+  for (int stage = 0; stage < shape.ranks.n_stages; ++stage)
+    most = std::max(most, gpu_lacking_of_stage(request, shape, stage));
+  return most;
+}
+
 Shortfall lacking_of(const PlanRequest& request,
                      const StepShape& shape,
                      const LayoutBytes& layout) {
   const int64_t gpu = layout.n_bytes[Place::device], host = layout.n_bytes[Place::host];
-  const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
   const bool has_states = layout.n_bytes[Place::nvme] > 0;
   int64_t nvme = 0;
   StepShape its = shape;
@@ -25,7 +52,7 @@ Shortfall lacking_of(const PlanRequest& request,
   }
   const int64_t nvme_over = over(nvme, std::min(request.nvme_budget_bytes, kStore_bytes_max));
   if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes), nvme_over};
-  return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes), nvme_over};
+  return {gpu_lacking_of(request, shape, layout), over(host, request.host_budget_bytes), nvme_over};
 }
 
 /** The most elements of blocks: of their weights, and of their gradients. */
@@ -156,9 +183,51 @@ Shortfall fill_with(Filling::Part part, const PlanRequest& request, Plan& plan, 
                                     [&](size_t n) { return lacking_with(n).gpu_bytes == 0; }));
 }
 
+/** Fills the GPU of each stage with the stage's blocks, as far as the GPU's budget goes. */
+Shortfall fill_stages(const PlanRequest& request,
+                      Plan& plan,
+                      Search& search,
+                      const Filling& filling) {
+  StepShape& shape = plan.shape;
+  const auto all = groups_of(shape);
+  set_resident(plan, all, 0);
+  int n_resident = 0;
+  for (int stage = 0; stage < shape.ranks.n_stages; ++stage) {
+    std::vector<std::vector<int>> groups;  // of the stage
+    for (const std::vector<int>& group : all)
+      if (shape.blocks[group.front()].stage == stage) groups.push_back(group);
+    const auto lacking_with = [&](size_t n) {
+      set_resident(plan, groups, n);
+      return gpu_lacking_of_stage(request, shape, stage);
+    };
+    // More blocks may take less, as smaller blocks then stream through smaller slots.
+    size_t least = 0;
+    while (lacking_with(least) > 0 && least < groups.size())
+      ++least;
+    if (lacking_with(least) > 0) return fit(request, shape, search);
+    const size_t most =
+        most_possible(least, groups.size() + 1, [&](size_t n) { return lacking_with(n) == 0; });
+    lacking_with(least +
+                 static_cast<size_t>(filling.resident_share * static_cast<double>(most - least)));
+    n_resident += plan.n_resident;
+  }
+  plan.n_resident = n_resident;
+  return filling.part == Filling::Part::none ? fit(request, shape, search)
+                                             : fill_with(filling.part, request, plan, search);
+}
+
+/** The stages whose blocks keep more, each as far as its budget goes; -1: all of them together. */
+std::vector<int> stages_that_keep(const PlanRequest& request, const StepShape& shape) {
+  if (!has_budgets_by_stage(request, shape)) return {-1};
+  std::vector<int> stages(static_cast<size_t>(shape.ranks.n_stages));
+  std::iota(stages.begin(), stages.end(), 0);
+  return stages;
+}
+
 }  // namespace
 
 Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, const Filling& filling) {
+  if (has_budgets_by_stage(request, plan.shape)) return fill_stages(request, plan, search, filling);
   const auto groups = groups_of(plan.shape);
   const auto lacking_with = [&](size_t n) {
     set_resident(plan, groups, n);
@@ -193,19 +262,25 @@ Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, const Fil
 void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {
   const Activations more = one_more_kept(choice.activations);
   if (more == choice.activations || !request.trains || request.activations) return;
-  std::vector<BlockShape*> blocks;
-  for (size_t b = plan.shape.blocks.size(); b-- > 0;)
-    if (BlockShape& block = plan.shape.blocks[b];
-        block.activations == choice.activations && block.saved_recomputed_bytes > 0)
-      blocks.push_back(&block);
-  const auto fits_with = [&](size_t n) {
-    for (size_t i = 0; i < blocks.size(); ++i)
-      blocks[i]->activations = i < n ? more : choice.activations;
-    plan.n_kept_more = static_cast<int>(n);
-    return fit(request, plan.shape, search).total() == 0;
-  };
-  // All blocks would be the choice before this one.
-  if (!blocks.empty()) fits_with(most_possible(0, blocks.size(), fits_with));
+  int n_kept_more = 0;
+  for (const int stage : stages_that_keep(request, plan.shape)) {
+    std::vector<BlockShape*> blocks;
+    for (size_t b = plan.shape.blocks.size(); b-- > 0;)
+      if (BlockShape& block = plan.shape.blocks[b]; block.activations == choice.activations &&
+                                                    block.saved_recomputed_bytes > 0 &&
+                                                    (stage < 0 || block.stage == stage))
+        blocks.push_back(&block);
+    const auto fits_with = [&](size_t n) {
+      for (size_t i = 0; i < blocks.size(); ++i)
+        blocks[i]->activations = i < n ? more : choice.activations;
+      plan.n_kept_more = n_kept_more + static_cast<int>(n);
+      return fit(request, plan.shape, search).total() == 0;
+    };
+    // All blocks would be the choice before this one.
+    const size_t too_many = blocks.size() + (stage < 0 ? 0 : 1);
+    if (!blocks.empty()) fits_with(most_possible(0, too_many, fits_with));
+    n_kept_more = plan.n_kept_more;
+  }
 }
 
 }  // namespace ferry

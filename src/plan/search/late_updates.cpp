@@ -107,7 +107,7 @@ void choose_late_updates(const ModelTable& model, const PlanRequest& request, Pl
   }
   if (best_share == 0) return;
   set_late(plan.shape, blocks, best_share);
-  plan.predicted = simulate_plan(cost, request, plan);
+  plan.predicted = simulate_plan(model, request, plan);
 }
 
 }  // namespace ferry

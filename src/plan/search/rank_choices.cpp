@@ -1,6 +1,7 @@
 #include "src/plan/search/rank_choices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -99,6 +100,9 @@ std::string rank_choices_text(const StepShape& shape) {
         "; {} have the blocks {}",
         shape.cuts_blocks() ? fmt::format("the {} stages", shape.ranks.n_stages) : "the GPUs",
         shape.order == AccumulationOrder::vertical ? "in turn" : "as a pipeline");
+  if (!shape.ranks.shares.empty())
+    text += fmt::format("; {} in shares of {}", shape.deals_blocks() ? "blocks" : "micro-batches",
+                        fmt::join(shape.ranks.shares, ", "));
   if (shape.exchanges_sums()) text += "; each rank adds its own micro-batches first";
   return text;
 }

@@ -135,7 +135,8 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan, bool is
   if (resident_bytes <= 0) return 0;
   const bool fills = !is_filled && request.has_gpu && request.trains && !request.placement;
   const double streamed_share =
-      fills ? std::max(0.0, 1 - static_cast<double>(request.gpu_budget_bytes) / resident_bytes) : 1;
+      fills ? std::max(0.0, 1 - static_cast<double>(gpu_budget_of(request, shape)) / resident_bytes)
+            : 1;
   const double n_passes =
       shape.order == AccumulationOrder::vertical ? 1 : static_cast<double>(shape.n_micro_max);
   // A pass finds in the slots what the pass before it left there.
@@ -163,6 +164,13 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
+/** Micro-batches of a step that the first rank has. */
+int64_t n_micro_of_first(const Plan& plan) {
+  const Ranks& ranks = plan.shape.ranks;
+  if (ranks.shares.empty() || ranks.n_stages > 1) return plan.shape.n_micro_max;
+  return Rounds(ranks, static_cast<int>(plan.n_micro)).n_of(0);
+}
+
 /** False where a lower bound of a step's time is no less than what is wanted. One bound is
  * computing alone, with as little recomputed as keep_more() may leave; the other is copying
  * weights alone. */
@@ -172,7 +180,7 @@ bool can_be_faster(const CostModel& cost,
                    const Variant& variant,
                    double enough_s) {
   const Activations most = one_more_kept(variant.candidate.choice.activations);
-  return cost.passes_seconds(plan.shape.n_micro_max, most) < enough_s &&
+  return cost.passes_seconds(n_micro_of_first(plan), most) < enough_s &&
          (variant.filling.part == Filling::Part::weights ||
           cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/false)) <
               enough_s);
@@ -183,7 +191,7 @@ bool can_be_faster(const CostModel& cost,
                    const PlanRequest& request,
                    const Plan& plan,
                    double enough_s) {
-  return cost.passes_seconds(plan.shape.n_micro_max) < enough_s &&
+  return cost.passes_seconds(n_micro_of_first(plan)) < enough_s &&
          cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/true)) <
              enough_s;
 }
@@ -441,9 +449,10 @@ class Searcher {
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
     // One model for all plans: the place of a block changes what passes between blocks, not what
     // they cost.
-    std::optional<CostModel> cost;
+    std::optional<RankCosts> costs;
     if (compares_times_)
-      cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
+      costs.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
+    const CostModel* const cost = costs ? &costs->first() : nullptr;
     if (found_.plan && cost &&
         !can_be_faster(*cost, request_, plan, variant, enough_seconds(*found_.plan)))
       return {};
@@ -468,11 +477,11 @@ class Searcher {
     if (!cost) return plan;
     if (found_.plan && !can_be_faster(*cost, request_, plan, enough_seconds(*found_.plan)))
       return {};
-    plan.predicted = simulate_plan(*cost, request_, plan);
+    plan.predicted = simulate_plan(*costs, request_, plan);
     return plan;
   }
   /** False where the drive takes too long for so many bytes of states that memory lacks. */
-  bool can_be_faster_on_nvme(const std::optional<CostModel>& cost, int64_t lacking_bytes) const {
+  bool can_be_faster_on_nvme(const CostModel* cost, int64_t lacking_bytes) const {
     if (!found_.plan || !cost) return true;
     const NvmeProfile& drive = request_.machine->nvme.front();
     const auto n_bytes = static_cast<double>(lacking_bytes);

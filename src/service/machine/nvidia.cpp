@@ -95,25 +95,38 @@ Nvidia read_nvidia(const fs::path& root) {
   return nvidia;
 }
 
-const Gpu* first_visible_gpu(const Nvidia& nvidia) {
-  if (nvidia.gpus.empty()) return nullptr;
+std::vector<const Gpu*> visible_gpus(const Nvidia& nvidia) {
+  std::vector<const Gpu*> all, listed;
+  for (const Gpu& gpu : nvidia.gpus)
+    all.push_back(&gpu);
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!text) return &nvidia.gpus.front();
-  const std::string_view list = text, first = list.substr(0, list.find(','));
-  if (first.starts_with("GPU-") || first.starts_with("MIG-")) return &nvidia.gpus.front();
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
-  const bool is_number = error == std::errc() && end == first.data() + first.size();
-  return is_number && index < nvidia.gpus.size() ? &nvidia.gpus[index] : nullptr;
+  if (!text || all.empty()) return all;
+  const std::string_view list = text;
+  const auto n_listed = static_cast<size_t>(1 + std::ranges::count(list, ','));
+  if (list.starts_with("GPU-") || list.starts_with("MIG-")) {
+    all.resize(std::min(all.size(), n_listed));
+    return all;
+  }
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t comma = std::min(list.find(',', begin), list.size());
+    const std::string_view word = list.substr(begin, comma - begin);
+    size_t index = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
+    const bool is_number = error == std::errc() && end == word.data() + word.size();
+    if (!is_number || index >= all.size()) break;  // CUDA, too, leaves out what follows
+    listed.push_back(all[index]);
+    begin = comma + 1;
+  }
+  return listed;
+}
+
+const Gpu* first_visible_gpu(const Nvidia& nvidia) {
+  const std::vector<const Gpu*> gpus = visible_gpus(nvidia);
+  return gpus.empty() ? nullptr : gpus.front();
 }
 
 int n_visible_gpus(const Nvidia& nvidia) {
-  if (!first_visible_gpu(nvidia)) return 0;
-  const auto n_gpus = static_cast<int>(nvidia.gpus.size());
-  const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!text) return n_gpus;
-  const auto n_listed = 1 + std::ranges::count(std::string_view(text), ',');
-  return std::min(n_gpus, static_cast<int>(n_listed));
+  return static_cast<int>(visible_gpus(nvidia).size());
 }
 
 }  // namespace ferry::service

@@ -44,6 +44,9 @@ Nvidia read_nvidia(const std::filesystem::path& root = "/");
 /** The first GPU that CUDA_VISIBLE_DEVICES leaves to programs, by its number, which counts as NVML
  * does where the GPUs are of one kind or CUDA_DEVICE_ORDER=PCI_BUS_ID; null: none. */
 const Gpu* first_visible_gpu(const Nvidia& nvidia);
+/** The GPUs that CUDA_VISIBLE_DEVICES leaves to programs, in its order. It may name them otherwise
+ * than by numbers: then these are as many of the first ones. */
+std::vector<const Gpu*> visible_gpus(const Nvidia& nvidia);
 /** The number of GPUs that CUDA_VISIBLE_DEVICES leaves to programs. */
 int n_visible_gpus(const Nvidia& nvidia);
 

@@ -9,6 +9,8 @@ MoreMemory::MoreMemory(const ModelTable& model, const PlanRequest& request)
   if (!request.machine || !request.has_gpu) return;
   with_gpu_ = std::async(std::launch::async, [&model, more = request]() mutable {
     more.gpu_budget_bytes += kGiB;
+    for (int64_t& budget_bytes : more.gpu_budgets_bytes)
+      budget_bytes += kGiB;
     return find_plan(model, more);
   });
 }

@@ -171,6 +171,46 @@ PlannedDisk planned_disk(const PlanAnswer& answer, const config::Config& config)
   return disk;
 }
 
+/** The watts that all GPUs of the run take at most; 0 where the limit of one is not known. */
+double power_of(const PlanRequest& request) {
+  double power_w = 0;
+  for (int rank = 0; rank < request.world; ++rank) {
+    const double its = request.machine->gpu_at(rank % request.machine->n_gpus()).power_w;
+    if (its <= 0) return 0;
+    power_w += its;
+  }
+  return power_w;
+}
+
+/** The first host's GPUs. A rank that was not simulated takes as long as one with the same GPU and
+ * share. */
+std::vector<PlannedGpu> planned_gpus(const Plan& plan, const PlanRequest& request) {
+  const MachineProfile& machine = *request.machine;
+  std::vector<PlannedGpu> gpus;
+  if (!request.has_gpu || !machine.has_unlike_gpus()) return gpus;
+  const Ranks& ranks = plan.shape.ranks;
+  const int n_of_host = plan.shape.n_ranks_of_host();
+  for (int rank = 0; rank < n_of_host; ++rank) {
+    const GpuProfile& gpu = machine.gpu_at(rank);
+    const auto is_like_it = [&](const RankBusy& its) {
+      return ranks.stage_of(its.rank) == ranks.stage_of(rank) &&
+             share_of(ranks, its.rank) == share_of(ranks, rank) &&
+             machine.gpu_at(its.rank % n_of_host) == gpu;
+    };
+    const auto found = std::ranges::find_if(plan.predicted->ranks, is_like_it);
+    PlannedGpu its = {.name = gpu.name, .share = share_of(ranks, rank)};
+    if (found != plan.predicted->ranks.end()) {
+      its.busy_s = std::ranges::max(found->busy_s);
+      its.compute_s = found->busy_s[QueueId::compute];
+    }
+    its.budget_bytes = request.gpu_budgets_bytes.empty()
+                           ? request.gpu_budget_bytes
+                           : request.gpu_budgets_bytes[static_cast<size_t>(rank)];
+    gpus.push_back(std::move(its));
+  }
+  return gpus;
+}
+
 PlanTime time_of(const Plan& plan, const PlanAnswer& answer) {
   const Simulation& predicted = *plan.predicted;
   const PlanRequest& request = answer.request;
@@ -188,15 +228,16 @@ PlanTime time_of(const Plan& plan, const PlanAnswer& answer) {
       .binding = predicted.binding(),
       .samples_per_s = samples_per_second(request, plan),
       .tokens_per_text = answer.texts.mean_tokens.value_or(static_cast<double>(request.max_length)),
-      .least_samples_per_s = least_samples_per_second(answer.model, request, plan)};
+      .least_samples_per_s = least_samples_per_second(answer.model, request, plan),
+      .gpus = planned_gpus(plan, request)};
   if (request.world > 1)
     time.resources.push_back(resource(
         QueueId::collective,
         request.has_gpu ? "exchanges between GPUs" : "exchanges between processes", "exchange_s"));
   time.tokens_per_s = time.samples_per_s * time.tokens_per_text;
   if (answer.texts.n_steps) time.run_s = static_cast<double>(*answer.texts.n_steps) * time.step_s;
-  if (request.has_gpu && request.machine->gpu->power_w > 0)
-    time.step_joules_at_most = request.machine->gpu->power_w * time.step_s * request.world;
+  if (request.has_gpu && power_of(request) > 0)
+    time.step_joules_at_most = power_of(request) * time.step_s;
   return time;
 }
 
@@ -213,8 +254,10 @@ std::optional<PlannedNvme> planned_nvme(const PlanAnswer& answer) {
   return nvme;
 }
 
-/** The step on one GPU of a host that has nothing else to do. Nothing where it does not fit. */
+/** The step on one GPU of a host that has nothing else to do. Nothing where it does not fit, or
+ * GPUs are unlike. */
 std::optional<double> one_rank_step_s(const PlanAnswer& answer) {
+  if (answer.request.machine->has_unlike_gpus()) return std::nullopt;
   if (answer.model.sharing.n_ranks() > 1) return std::nullopt;  // one GPU has another model's table
   PlanRequest alone = answer.request;
   const int64_t n_here = std::max(1, alone.n_per_host);
@@ -243,8 +286,9 @@ void make_plan_of(PlanAnswer& answer, bool looks_for_gains) {
   if (!answer.plan->predicted) return;
   answer.time = time_of(*answer.plan, answer);
   if (more) answer.time->gains = more->gains(*answer.plan);
-  if (looks_for_gains && answer.request.world > 1)
-    answer.time->one_rank_step_s = one_rank_step_s(answer);
+  if (!looks_for_gains || answer.request.world == 1) return;
+  answer.time->one_rank_step_s = one_rank_step_s(answer);
+  answer.time->fewer_gpus = fastest_subset(answer.model, answer.request);
 }
 
 /** Says what fewer bits of frozen weights would change, which nobody asked for: the result is
@@ -343,6 +387,7 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
   const bool has_tokenizer = found.directory && Tokenizer::is_in(*found.directory);
   const Directory tokenizer = has_tokenizer ? found.directory : std::nullopt;
   take_family_defaults(answer.config, found.config);
+  take_gpus_of_machine(answer.config);
   check_data_exists(settings, "dataset");
   check_data_exists(settings, "eval_dataset");
   const OpenData* const data = open_data(settings, found.config, tokenizer, question.reads_data);

@@ -19,6 +19,7 @@
 #include "src/files/hf/hf_config.h"
 #include "src/inputs/counts.h"
 #include "src/plan/drive_life.h"
+#include "src/plan/unlike_gpus.h"
 #include "src/request/disk.h"
 #include "src/request/nvme.h"
 #include "src/request/run_plan.h"
@@ -64,6 +65,15 @@ struct ResourceTime {
   bool is_drive() const { return queue == QueueId::nvme_read || queue == QueueId::nvme_write; }
 };
 
+/** A GPU of a host whose GPUs are unlike. */
+struct PlannedGpu {
+  std::string name;
+  int share = 1;         ///< its micro-batches or blocks, relative to the other GPUs
+  double busy_s = 0;     ///< the time of its busiest queue in a step
+  double compute_s = 0;  ///< the time that it computes
+  int64_t budget_bytes = 0;
+};
+
 /** The time of a run, from the machine's figures. */
 struct PlanTime {
   double step_s = 0;
@@ -75,6 +85,8 @@ struct PlanTime {
   std::optional<double> run_s;                ///< of all steps, where their number is known
   std::optional<double> step_joules_at_most;  ///< of the GPU, where its limit is known
   std::optional<double> one_rank_step_s;      ///< the same step on one GPU, where several share it
+  std::vector<PlannedGpu> gpus;               ///< a host's, in their order; empty: all are alike
+  std::optional<GpuSubset> fewer_gpus;        ///< the fastest without slower GPUs, if unlike
   std::vector<MemoryGain> gains;              ///< with one more GiB; empty unless asked for
 };
 

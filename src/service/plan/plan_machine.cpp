@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/process/host_memory.h"
 #include "src/request/nvme.h"
+#include "src/request/ranks.h"
 #include "src/runs/store/drive_rates.h"
 #include "src/runs/store/store_room.h"
 
@@ -26,9 +29,34 @@ int64_t context_bytes_of(const Gpu& gpu) {
   return is_known ? profile->gpu->context_bytes : kContext_bytes;
 }
 
+/** The GPUs of the named machine that the setting gpus means. A number of them beyond those that a
+ * host has means several such hosts. */
+MachineProfile with_planned_gpus(const MachineProfile& profile, const config::Config& config) {
+  if (!profile.has_unlike_gpus()) return profile;
+  const RunRanks ranks = ranks_of(config);
+  const int n_there = profile.n_gpus();
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Fault::usage, "config.gpus", why,
+                fmt::format("the machine '{}' has {} GPUs, which are counted from 0: name some of "
+                            "them, or a number of them; with several hosts a multiple of {}",
+                            profile.name, n_there, n_there));
+  };
+  std::vector<int> gpus = ranks.gpus;
+  if (!gpus.empty() && std::ranges::max(gpus) >= n_there)
+    refuse(fmt::format("there is no GPU {}", std::ranges::max(gpus)));
+  if (gpus.empty() && ranks.local_world > n_there && ranks.local_world % n_there != 0)
+    refuse(fmt::format("{} GPUs are no whole number of hosts", ranks.local_world));
+  if (gpus.empty()) {
+    gpus.resize(static_cast<size_t>(std::min(ranks.local_world, n_there)));
+    std::iota(gpus.begin(), gpus.end(), 0);
+  }
+  return with_gpus(profile, gpus);
+}
+
 PlannedMachine known_machine(const config::Config& config, const std::string& name) {
-  MachineProfile profile = find_machine_preset(name);
-  PlannedMachine planned = {.name = fmt::format("{}, by its profile", profile.name)};
+  MachineProfile profile = with_planned_gpus(find_machines(name), config);
+  PlannedMachine planned = {.name = fmt::format("{}, by its profile{}", profile.name,
+                                                name.find(',') == std::string::npos ? "" : "s")};
   const bool is_card = profile.host.memory_bytes == 0;  // of `ferry bench card`
   if (is_card) {
     if (auto own = profile_of_this_machine("")) {
@@ -37,21 +65,36 @@ PlannedMachine known_machine(const config::Config& config, const std::string& na
     }
     planned.name += ", in this machine";
   }
-  if (config.text("device") == "cpu") profile.gpu.reset();
+  if (config.text("device") == "cpu") {
+    profile.gpu.reset();
+    profile.other_gpus.clear();
+  }
   planned.machine = machine_of(profile);
   if (is_card) planned.machine.host_budget_bytes = read_host_memory().budget_bytes();
   return planned;
 }
 
 /** The driver counts a context once the trainer has one. */
-void add_gpu_here(const Gpu& gpu, PlannedMachine& planned) {
+GpuHere gpu_here(const Gpu& gpu) {
   const int64_t context_bytes = context_bytes_of(gpu);
-  add_gpu({.name = gpu.name,
-           .compute_capability = gpu.compute_capability,
-           .free_bytes = gpu.memory_free_bytes - context_bytes,
-           .taken_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes + context_bytes},
-          planned.machine);
-  planned.name = gpu.name;
+  return {.name = gpu.name,
+          .compute_capability = gpu.compute_capability,
+          .free_bytes = gpu.memory_free_bytes - context_bytes,
+          .taken_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes + context_bytes};
+}
+
+/** The GPUs of the run's ranks on this host, as far as they are here. */
+void add_gpus_here(const config::Config& config, const Nvidia& nvidia, PlannedMachine& planned) {
+  const std::vector<const Gpu*> visible = visible_gpus(nvidia);
+  const RunRanks ranks = ranks_of(config);
+  std::vector<GpuHere> gpus;
+  for (int rank = 0; rank < ranks.local_world; ++rank)
+    if (const auto index = static_cast<size_t>(ranks.gpu_of(rank)); index < visible.size())
+      gpus.push_back(gpu_here(*visible[index]));
+  // A plan for more GPUs than are here takes all of them to be as the first one.
+  if (std::ssize(gpus) < ranks.local_world) gpus = {gpu_here(*visible.front())};
+  add_gpus(gpus, planned.machine);
+  planned.name = gpus.front().name;
 }
 
 /** A GPU that is not here: all that is known of it is its memory. */
@@ -75,7 +118,7 @@ PlannedMachine this_machine(const config::Config& config,
   const Gpu* const gpu = first_visible_gpu(nvidia);
   const auto refusal = gpu ? refusal_of(facts_of(nvidia, *gpu), gpu_code_of_build()) : std::nullopt;
   if (gpu && !refusal) {
-    add_gpu_here(*gpu, planned);
+    add_gpus_here(config, nvidia, planned);
     return planned;
   }
   const auto gpu_memory = config.maybe_integer("gpu_memory");
@@ -100,6 +143,14 @@ PlannedMachine this_machine(const config::Config& config,
 }
 
 }  // namespace
+
+void take_gpus_of_machine(config::Config& config) {
+  const auto name = config.maybe_text("machine");
+  if (!name || !config.text("gpus").empty() || name->find(',') == std::string::npos) return;
+  const MachineProfile machine = find_machines(*name);
+  const int n = std::max(machine.n_gpus(), machine.gpu->n_of_host);
+  config.choose("gpus", fmt::format("{}", n), "machine");
+}
 
 PlannedMachine planned_machine(const config::Config& config,
                                const std::function<const Nvidia&()>& driver) {

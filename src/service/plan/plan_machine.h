@@ -17,10 +17,14 @@ struct PlannedMachine {
   std::vector<std::string> notes;  ///< why not for the GPU that is here, whose figures are not used
 };
 
-/** By the settings machine, device and gpu_memory, with the memory that is free now. `driver` is
- * asked where a GPU of this machine may be meant: NVML takes some 20 ms. Throws Error(usage) for a
- * machine that is not known or a GPU that is neither here nor given a size, and Error(machine) for
- * one that training would refuse. */
+/** Lets all GPUs share the run where the setting machine names several of one host, and the setting
+ * gpus is left out: gpus becomes their number. */
+void take_gpus_of_machine(config::Config& config);
+
+/** By the settings machine, device, gpus and gpu_memory, with the memory that is free now. `driver`
+ * is asked where a GPU of this machine may be meant: NVML takes some 20 ms. Throws Error(usage) for
+ * a machine that is not known or a GPU that is neither here nor given a size, or for GPUs that the
+ * named machine has not, and Error(machine) for one that training would refuse. */
 PlannedMachine planned_machine(const config::Config& config,
                                const std::function<const Nvidia&()>& driver);
 

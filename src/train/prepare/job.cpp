@@ -15,6 +15,7 @@
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/inputs/model_files.h"
+#include "src/plan/unlike_gpus.h"
 #include "src/request/adapters.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
@@ -188,6 +189,15 @@ void note_short_batches(Job& job) {
         micro_batch, most, full));
 }
 
+/** Says where slower GPUs are not worth their place in the run. */
+void note_slow_gpus(Job& job, const PlanRequest& request, const Plan& plan) {
+  if (!plan.predicted) return;
+  const std::optional<GpuSubset> fewer = fastest_subset(job.model.table, request);
+  if (!fewer || fewer->step_s >= kGpusHelp * plan.predicted->step_s) return;
+  job.rank_notes.push_back(
+      comparison_text(*fewer, request, plan.predicted->step_s, ranks_of(job.config).gpus));
+}
+
 /** The place of every byte, and with it the sizes of micro-batches. */
 void make_plan_of(Job& job, bool trains) {
   CountedTexts counted =
@@ -200,6 +210,7 @@ void make_plan_of(Job& job, bool trains) {
   job.steps = counted.steps;
   if (trains) job.data.split.train_batch_size = job.config.integer("train_batch_size");
   Plan plan = make_plan(job.model.table, request);
+  if (trains) note_slow_gpus(job, request, plan);
   if (!trains) job.data.split.train_batch_size = plan.micro_batch_size;
   job.open_plan.emplace(std::move(request), std::move(counted));
   take_plan(job, std::move(plan));

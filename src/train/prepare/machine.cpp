@@ -21,10 +21,10 @@ namespace ferry {
 
 namespace {
 
-/** Throws Error(machine) where one of several GPUs cannot be used. */
-CudaProbe probe_gpus(const std::vector<int>& gpus, Machine& machine) {
+/** Probes the first GPU alone if it cannot be used. Throws Error(machine) if another one cannot. */
+std::vector<CudaProbe> probe_gpus(const std::vector<int>& gpus) {
   std::vector<CudaProbe> probes = {probe_cuda(gpus.front())};
-  if (!probes.front().usable) return probes.front();
+  if (!probes.front().usable) return probes;
   for (size_t i = 1; i < gpus.size(); ++i) {
     probes.push_back(probe_other_gpu(gpus[i]));
     if (!probes.back().usable)
@@ -32,9 +32,7 @@ CudaProbe probe_gpus(const std::vector<int>& gpus, Machine& machine) {
                   fmt::format("GPU {} cannot be used: {}", gpus[i], probes.back().why_not),
                   fmt::format("{}, or leave it out of gpus", probes.back().cure));
   }
-  machine.has_unlike_gpus = std::ranges::any_of(
-      probes, [&](const CudaProbe& its) { return its.gpu_name != probes.front().gpu_name; });
-  return smallest_gpu(probes, gpus, machine.note);
+  return probes;
 }
 
 /** Without the rates of drives. */
@@ -46,7 +44,8 @@ Machine detect_devices(const config::Config& config, const std::vector<int>& gpu
   machine.note = note_of_other_machine();
   const std::string& wish = config.text("device");
   if (wish == "cpu" || wish == "simulated") return machine;
-  CudaProbe probe = probe_gpus(gpus, machine);
+  const std::vector<CudaProbe> probes = probe_gpus(gpus);
+  const CudaProbe& probe = probes.front();
   if (!probe.usable) {
     if (wish == "cuda")
       throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not, probe.cure);
@@ -54,12 +53,7 @@ Machine detect_devices(const config::Config& config, const std::vector<int>& gpu
       machine.note = fmt::format("on the CPU, because {} - {}", probe.why_not, probe.cure);
     return machine;
   }
-  add_gpu({.name = probe.gpu_name,
-           .compute_capability = probe.compute_capability,
-           .free_bytes = probe.free_bytes,
-           .taken_bytes = probe.total_bytes - probe.free_bytes},
-          machine.plan);
-  machine.device_name = probe.gpu_name;
+  take_gpus(probes, gpus, machine);
   return machine;
 }
 
@@ -77,22 +71,27 @@ int64_t bytes_of_own_store(const config::Config& config) {
 
 }  // namespace
 
-CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
-                       std::span<const int> gpus,
-                       std::string& note) {
-  CudaProbe gpu = probes.front();
+void take_gpus(std::span<const CudaProbe> probes, std::span<const int> gpus, Machine& machine) {
+  std::vector<GpuHere> here;
+  for (const CudaProbe& probe : probes)
+    here.push_back({.name = probe.gpu_name,
+                    .compute_capability = probe.compute_capability,
+                    .free_bytes = probe.free_bytes,
+                    .taken_bytes = probe.total_bytes - probe.free_bytes});
+  add_gpus(here, machine.plan);
+  const CudaProbe& first = probes.front();
+  machine.device_name = first.gpu_name;
+  const auto other = std::ranges::find_if(
+      probes, [&](const CudaProbe& its) { return its.gpu_name != first.gpu_name; });
+  machine.has_unlike_gpus = other != probes.end();
+  if (!machine.has_unlike_gpus) return;
   const auto least = std::ranges::min_element(probes, {}, &CudaProbe::free_bytes);
-  gpu.free_bytes = least->free_bytes;
-  gpu.total_bytes = least->total_bytes;
-  const auto is_other = [&](const CudaProbe& other) { return other.gpu_name != gpu.gpu_name; };
-  const auto other = std::ranges::find_if(probes, is_other);
-  if (other != probes.end())
-    note += fmt::format(
-        "{}the GPUs are of several models ({} and {}): the run is the same each time, but not "
-        "that of GPUs of one model; the plan counts {} free on each, as GPU {} has",
-        note.empty() ? "" : "; ", gpu.gpu_name, other->gpu_name, format_bytes(gpu.free_bytes),
-        gpus[static_cast<size_t>(least - probes.begin())]);
-  return gpu;
+  machine.note += fmt::format(
+      "{}the GPUs are of several models ({} and {}): the run is the same each time, but not that "
+      "of GPUs of one model; GPU {} has the least memory free ({}), and a plan that splits the "
+      "samples counts no more on each",
+      machine.note.empty() ? "" : "; ", first.gpu_name, other->gpu_name,
+      gpus[static_cast<size_t>(least - probes.begin())], format_bytes(least->free_bytes));
 }
 
 Machine detect_machine(const config::Config& config, const std::vector<int>& gpus) {

@@ -24,11 +24,10 @@ struct Machine {
  * take part, this process's first. */
 Machine detect_machine(const config::Config& config, const std::vector<int>& gpus = {0});
 
-/** The first GPU, with the memory of the GPU that has least free, since the plan is the same for
- * each. Where the GPUs are of several models, `note` says so and names the GPU with that memory. */
-CudaProbe smallest_gpu(std::span<const CudaProbe> probes,
-                       std::span<const int> gpus,
-                       std::string& note);
+/** Puts the GPUs of a run's ranks on this host into the machine, one probe each, with the memory of
+ * each where they are unlike. Its note says where they are of several models, and names the GPU
+ * with the least memory. */
+void take_gpus(std::span<const CudaProbe> probes, std::span<const int> gpus, Machine& machine);
 
 /** Highest resident set of this process so far (VmHWM), and what it is now (VmRSS). */
 int64_t peak_process_bytes();

@@ -15,28 +15,12 @@
 namespace ferry {
 namespace {
 
-/** False where ranks that get unlike shares would be refused. */
-bool may_share_unlike(const config::Config& config, const RunRanks& ranks) {
-  const int n_stages = n_stages_of(config, ranks).value_or(1);
-  return ranks.world > 1 && (n_stages == 1 || n_stages == ranks.world) &&
-         sharing_of(config, ranks).n_ranks() == 1;
-}
-
 /** True where the ranks are to be timed. GPUs of several models may be among those that this
  * process sees, or among those that have met it. */
 bool times_ranks(const Job& job, const RunRanks& ranks) {
   if (!may_share_unlike(job.config, ranks)) return false;
   if (ranks.shares_by != SharesBy::models) return ranks.shares_by == SharesBy::to_be_measured;
   return job.machine.plan.has_gpu && (job.machine.has_unlike_gpus || job.team);
-}
-
-SharedPieces shared_pieces(const Job& job, const RunRanks& ranks) {
-  if (n_stages_of(job.config, ranks).value_or(1) > 1)
-    return {.n = std::ssize(job.model.table.blocks)};
-  const int64_t n_samples = job.config.integer("train_batch_size");
-  const auto micro_batch = job.config.maybe_integer("per_device_train_batch_size");
-  if (!micro_batch) return {.n = n_samples};
-  return {.n = (n_samples + *micro_batch - 1) / *micro_batch, .is_fixed = true};
 }
 
 std::string words_of_times(const std::vector<double>& seconds) {
@@ -88,7 +72,8 @@ void settle_shares(Job& job) {
         "says how fast each is",
         failed - seconds.begin()));
   } else {
-    shares = shares_by_speed(seconds, shared_pieces(job, ranks));
+    shares = shares_by_speed(seconds,
+                             shared_pieces(job.config, ranks, std::ssize(job.model.table.blocks)));
     job.rank_notes.push_back(
         fmt::format("the same passes took the {} {}: their shares of a step are {}",
                     job.machine.plan.has_gpu ? "GPUs" : "processes", words_of_times(seconds),

@@ -20,23 +20,36 @@ CudaProbe gpu_of(const char* name, int64_t free_bytes) {
           .total_bytes = 24 * kGiB};
 }
 
-TEST(SmallestGpu, IsPlannedFor) {
+TEST(TakeGpus, OfOneModelKeepTheMemoryOfEach) {
   const CudaProbe alike[] = {gpu_of("RTX 3090", 23 * kGiB), gpu_of("RTX 3090", 20 * kGiB),
                              gpu_of("RTX 3090", 22 * kGiB)};
-  std::string note;
-  EXPECT_EQ(smallest_gpu(alike, std::vector{0, 2, 3}, note).free_bytes, 20 * kGiB);
-  EXPECT_EQ(note, "");
+  Machine machine;
+  take_gpus(alike, std::vector{0, 2, 3}, machine);
+  EXPECT_EQ(machine.note, "");
+  EXPECT_FALSE(machine.has_unlike_gpus);
+  ASSERT_EQ(machine.plan.gpus.size(), 3u);
+  EXPECT_EQ(machine.plan.gpus[1].free_bytes, 20 * kGiB);
+  EXPECT_EQ(machine.plan.gpus[1].taken_bytes, 4 * kGiB);
+
+  const CudaProbe same[] = {alike[0], alike[0]};
+  Machine of_same;
+  take_gpus(same, std::vector{0, 1}, of_same);
+  EXPECT_TRUE(of_same.plan.gpus.empty()) << "each is as the first";
+  EXPECT_EQ(of_same.plan.gpu_free_bytes, 23 * kGiB);
 }
 
-TEST(SmallestGpu, OfUnlikeModelsIsNamed) {
+TEST(TakeGpus, OfUnlikeModelsAreNamed) {
   const CudaProbe unlike[] = {gpu_of("RTX 4090", 23 * kGiB), gpu_of("RTX 3060", 11 * kGiB)};
-  std::string note = "a note";
-  const CudaProbe gpu = smallest_gpu(unlike, std::vector{1, 4}, note);
-  EXPECT_EQ(gpu.free_bytes, 11 * kGiB);
-  EXPECT_EQ(gpu.gpu_name, "RTX 4090") << "whose speed the plan knows";
-  EXPECT_THAT(note,
+  Machine machine;
+  machine.note = "a note";
+  take_gpus(unlike, std::vector{1, 4}, machine);
+  EXPECT_TRUE(machine.has_unlike_gpus);
+  EXPECT_EQ(machine.device_name, "RTX 4090") << "whose speed the plan knows";
+  ASSERT_EQ(machine.plan.gpus.size(), 2u);
+  EXPECT_EQ(machine.plan.gpus[1].free_bytes, 11 * kGiB);
+  EXPECT_THAT(machine.note,
               AllOf(HasSubstr("a note; the GPUs are of several models (RTX 4090 and RTX 3060"),
-                    HasSubstr("11.00 GiB free on each, as GPU 4 has")));
+                    HasSubstr("GPU 4 has the least memory free (11.00 GiB)")));
 }
 
 }  // namespace
