@@ -151,6 +151,32 @@ TEST(UnlikeGpus, BlocksInSharesOfTheirSpeedTakeAsLongOnEach) {
   EXPECT_LT(by_speed.predicted->step_s, 0.6 * equal.predicted->step_s);
 }
 
+/** Few micro-batches hide what they take behind updates that take always as long; many do not. */
+TEST(UnlikeGpus, NoStepIsShorterThanTheBusiestQueueOfAnyStage) {
+  const ModelTable model = bert(512, 12);
+  int n_plans = 0;
+  for (const double adamw : {2e7, 5e8, 1e11})
+    for (const auto& [world, n_stages] : {std::pair(2, 2), std::pair(4, 4), std::pair(4, 2)})
+      for (const AccumulationOrder order :
+           {AccumulationOrder::vertical, AccumulationOrder::horizontal})
+        for (const int64_t n_micro : {4, 64, 1024}) {
+          MachineProfile machine = even_machine({.update_params_per_s = adamw});
+          machine.gpu->exchange = {.has_peer_access = true, .bytes_per_s = 1e12};
+          PlanRequest request = request_of(machine, {}, n_micro, world);
+          request.n_stages = n_stages;
+          request.order = order;
+          request.placement = Place::host;
+          const Plan plan = make_plan(model, request);
+          EXPECT_EQ(plan.predicted->ranks.size(), static_cast<size_t>(n_stages));
+          for (const RankBusy& its : plan.predicted->ranks)
+            for (const double busy_s : its.busy_s)
+              EXPECT_GE(plan.predicted->step_s, busy_s)
+                  << plan.why << ", AdamW " << adamw << ", rank " << its.rank;
+          ++n_plans;
+        }
+  EXPECT_EQ(n_plans, 54);
+}
+
 /** The bytes of a rank on its GPU. */
 int64_t gpu_bytes_of(const Plan& plan, int rank) {
   StepShape shape = plan.shape;

@@ -482,6 +482,8 @@ Simulation simulate_ranks(const std::vector<RankSteps>& ranks,
       out.host_updates_s += took_s;
   }
   out.ranks = simulator.busy_of(ranks, kSteps - 2);
+  // The steps that were simulated may not follow each other at their pace yet.
+  if (ranks.size() > 1) out.step_s = std::max(out.step_s, out.busiest_s());
   const auto alone_s = [&](QueueId queue) { return out.alone_s[queue]; };
   out.least_drive_s =
       cost.least_drive_seconds(alone_s(QueueId::nvme_read), alone_s(QueueId::nvme_write));
