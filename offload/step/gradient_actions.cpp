@@ -36,6 +36,12 @@ std::vector<std::vector<int>> GradientActions::backwards_of_blocks(
   for (size_t t = 0; t < passes.size(); ++t)
     if (passes[t].backward)
       backwards[static_cast<size_t>(passes[t].block)].push_back(static_cast<int>(t));
+  // Behind the blocks are the gradients of a pass, of which some wait.
+  backwards.resize(backwards.size() + passes.size());
+  for (size_t t = 0; t < passes.size(); ++t)
+    if (passes[t].ran_in >= 0)
+      backwards[shape_.blocks.size() + static_cast<size_t>(passes[t].ran_in)] = {
+          static_cast<int>(t)};
   return backwards;
 }
 
@@ -116,6 +122,14 @@ void GradientActions::take_parts(int b, int t) {
   grad_slot_ = grad_slot(b, t);
   const bool has_sum = shape_.exchanges_sums() && pass.micro > 0;
   exchange(b, has_sum ? grads_.region(grad_slot_) : -1, pass.round);
+}
+
+void GradientActions::give(int b, int t) {
+  if (!block(b).has_grads) return;
+  const BlockPass& pass = passes_[static_cast<size_t>(t)];
+  grad_slot_ = grads_.find(shape_.n_blocks() + pass.ran_in);
+  grads_.use(grad_slot_, t);
+  exchange(b, grads_.region(grad_slot_), pass.round);
 }
 
 /** One action for the block's own gradients, and one for each tensor that it borrows. */

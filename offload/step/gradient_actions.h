@@ -43,6 +43,8 @@ class GradientActions {
   void exchange(int b, RegionId at, int round);
   /** Pass `t` is run by other ranks alone: this one has no micro-batch in the round. */
   void take_parts(int b, int t);
+  /** The exchange of pass `t`, whose gradients wait since this rank ran it. */
+  void give(int b, int t);
   /** Follows the last backward. */
   void finish(int n_micro, const WeightSlot& weight_slot);
   void send_step_sums();

@@ -527,6 +527,7 @@ class ListMaker {
     if (pass().runs) values_.begin_pass(t_);
     const int b = run.block;
     bring_weights(run);
+    if (pass().ran_in >= 0) return gradients.give(b, pass_number());
     if (!pass().runs) return gradients.take_parts(b, pass_number());
     read_values(run);
     write_values(run);
@@ -534,6 +535,7 @@ class ListMaker {
     use_batch_and_workspace(run);
     const RegionId grads = gradients.choose_place(run, pass_number());
     draft_.add(std::move(run));
+    if (pass().waits) return;
     if (shape_.cuts_blocks())
       gradients.exchange(b, grads, pass().round);
     else

@@ -178,6 +178,29 @@ std::vector<BlockPass> passes_of(const StepShape& shape,
   const auto add = [&](bool backward, int b, int round) {
     passes.push_back(own.pass(backward, b, round, shape));
   };
+  // A rank with a smaller share takes longer for a pass. It begins its backward of a block before
+  // the rounds in which only others have one: the sums of these rounds would stand before it
+  // otherwise, and they wait for the others' backwards.
+  const bool begins_early = shape.cuts_blocks() && !shape.exchanges_sums();
+  const auto add_backwards = [&](int b) {
+    int next = 0;  // the first round that ranks have yet to exchange
+    for (int round = 0; round < rounds.n(); ++round) {
+      if (!own.has[static_cast<size_t>(round)]) continue;
+      const bool is_early = begins_early && next < round;
+      const auto ran_in = static_cast<int>(passes.size());
+      if (is_early) {
+        add(true, b, round);
+        passes.back().waits = true;
+      }
+      for (; next <= round; ++next)
+        add(true, b, next);
+      if (!is_early) continue;
+      passes.back().runs = false;
+      passes.back().ran_in = ran_in;
+    }
+    for (; next < rounds.n(); ++next)
+      add(true, b, next);
+  };
   const std::vector<int> backward_order = shape.backward_order();
   auto each_block = [&](bool backward, auto&& each) {
     if (backward)
@@ -192,11 +215,7 @@ std::vector<BlockPass> passes_of(const StepShape& shape,
       for (int round = 0; round < rounds.n(); ++round)
         add(false, b, round);
     });
-    if (trains)
-      each_block(true, [&](int b) {
-        for (int round = 0; round < rounds.n(); ++round)
-          add(true, b, round);
-      });
+    if (trains) each_block(true, add_backwards);
   } else {
     for (int round = 0; round < rounds.n(); ++round) {
       each_block(false, [&](int b) { add(false, b, round); });

@@ -16,9 +16,13 @@ struct BlockPass {
   int micro = 0;  ///< of this rank
   int round = 0;
   bool has_micro = true;  ///< this rank has a micro-batch in the round
-  /** False: this rank has no micro-batch in the round, or not the block, and moves what the others
-   * need. */
+  /** False: this rank has no micro-batch in the round, or not the block, or has run the pass
+   * before, and moves what the others need. */
   bool runs = true;
+  /** The gradients wait where this backward leaves them, until ranks exchange them in a later pass
+   * of the same round. */
+  bool waits = false;
+  int ran_in = -1;  ///< the pass that ran before and waits for this one; -1: there is none
 };
 
 /** A port that a pass uses. */

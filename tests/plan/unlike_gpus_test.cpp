@@ -109,6 +109,24 @@ TEST(UnlikeGpus, AStepIsThatOfTheSlowestRankGivenItsShare) {
   }
 }
 
+/** A slow rank's backward goes on beside those of the rounds before it. Where each of these rounds
+ * has a slot for gradients, none of them waits. */
+TEST(UnlikeGpus, InTheOrderOfMicroBatchesTheyWaitForEachOtherLittle) {
+  const ModelTable model = bert(1024, 24);
+  const double of_micro_s = step_s(model, request_of(host_of({kFast}), {}, 20, 1)) / 20;
+  PlanRequest request = request_of(host_of({kFast, kSlow}), {4, 1}, 20);
+  const Plan plan = make_plan(model, request);
+  EXPECT_EQ(plan.shape.order, AccumulationOrder::vertical);
+  EXPECT_EQ(plan.shape.n_grad_slots, 4);
+  EXPECT_NEAR(plan.predicted->step_s / of_micro_s, 16, 0.08 * 16);
+  // In the other order it waits for a whole micro-batch.
+  request.order = AccumulationOrder::horizontal;
+  EXPECT_GT(step_s(model, request) / of_micro_s, 20);
+  request.order.reset();
+  request.shares.clear();
+  EXPECT_EQ(make_plan(model, request).shape.n_grad_slots, 2) << "all have one in each round";
+}
+
 TEST(UnlikeGpus, OneOfEachKindStandsForAllOfIt) {
   const ModelTable model = bert(1024, 6);
   const MachineProfile machine = host_of({kFast, kFast, kSlow, kFast, kSlow});

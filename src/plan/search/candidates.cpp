@@ -45,8 +45,10 @@ std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
   if (has_stages && size < request.train_batch_size && choice.place == Place::device)
     return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
   if (has_stages) return {AccumulationOrder::vertical};
-  const bool can_gain = request.machine && request.trains && choice.place == Place::host &&
-                        size < request.train_batch_size;
+  // Ranks in unlike shares wait for each other less often, too.
+  const bool may_gain = choice.place == Place::host || !request.shares.empty();
+  const bool can_gain =
+      request.machine && request.trains && may_gain && size < request.train_batch_size;
   if (can_gain) return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
   return {AccumulationOrder::horizontal};
 }

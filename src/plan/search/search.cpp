@@ -155,12 +155,28 @@ bool only_adds_work(const Plan& plan, const Plan& than) {
   return plan.predicted->step_s > than.predicted->step_s - least_s;
 }
 
+constexpr int kGradSlots = 2, kGradSlots_most = 8;
+/** The numbers of slots for gradients to be tried. A rank with a smaller share begins a backward
+ * before the rounds in which others have theirs. None of these waits for it if each round of its
+ * turn has a slot. */
+std::vector<int> grad_slots_of(const PlanRequest& request, const Choice& choice) {
+  const bool has_turns = request.machine && !request.shares.empty() &&
+                         request.n_stages.value_or(1) == 1 &&
+                         request.reduction.value_or(Reduction::ordered) == Reduction::ordered &&
+                         choice.order == AccumulationOrder::vertical;
+  if (!has_turns) return {kGradSlots};
+  const auto [least, most] = std::ranges::minmax(request.shares);
+  const int n = std::min((most + least - 1) / least, kGradSlots_most);
+  return n > kGradSlots ? std::vector{n, kGradSlots} : std::vector{kGradSlots};
+}
+
 /** A candidate, and what it leaves open. */
 struct Variant {
   Candidate candidate;
   int n_weight_slots = kWeightSlots;
   Filling filling;
   bool uses_nvme = false;  ///< states that the host has no room for live on a drive
+  int n_grad_slots = kGradSlots;
   bool operator==(const Variant&) const = default;
 };
 
@@ -289,15 +305,20 @@ class Searcher {
   /** Tries all candidates with layer inputs in one place. */
   void try_candidates(Place layer_inputs, int n_weight_slots, bool uses_nvme) {
     for (const Candidate& candidate : candidates_of(request_, layer_inputs, model_.sharing)) {
-      const Variant variant = {
-          .candidate = candidate, .n_weight_slots = n_weight_slots, .uses_nvme = uses_nvme};
-      if (uses_nvme && fits_in_memory(variant)) continue;
-      std::optional<Plan> plan = plan_of(variant);
-      if (!plan) continue;
-      if (updates_may_be_late() && may_defer_updates(*plan)) in_time_.push_back({variant, *plan});
-      keep_if_faster(variant, std::move(*plan));
-      if (!compares_times_) break;
+      for (const int n_grad_slots : grad_slots_of(request_, candidate.choice))
+        try_variant({.candidate = candidate,
+                     .n_weight_slots = n_weight_slots,
+                     .uses_nvme = uses_nvme,
+                     .n_grad_slots = n_grad_slots});
+      if (found_.plan && !compares_times_) break;
     }
+  }
+  void try_variant(const Variant& variant) {
+    if (variant.uses_nvme && fits_in_memory(variant)) return;
+    std::optional<Plan> plan = plan_of(variant);
+    if (!plan) return;
+    if (updates_may_be_late() && may_defer_updates(*plan)) in_time_.push_back({variant, *plan});
+    keep_if_faster(variant, std::move(*plan));
   }
   /** True of what was tried without a drive and needs none. */
   bool fits_in_memory(Variant variant) const {
@@ -380,7 +401,8 @@ class Searcher {
     for (const Part part : {Part::none, Part::weights, Part::states})
       for (const int n_slots : {kWeightSlots, kWeightSlots_least})
         for (const double share : shares_for(part)) {
-          const Variant variant = {start.candidate, n_slots, {share, part}, start.uses_nvme};
+          const Variant variant = {
+              start.candidate, n_slots, {share, part}, start.uses_nvme, start.n_grad_slots};
           if (variant == start) continue;
           if (part == Part::weights && !may_gain_by_weights) continue;
           const bool are_cut = request_.n_stages.value_or(1) < request_.world;
@@ -446,6 +468,7 @@ class Searcher {
     plan.choice = choice;
     choose(plan.shape, model_, choice);
     if (!request_.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
+    plan.shape.n_grad_slots = variant.n_grad_slots;
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
     // One model for all plans: the place of a block changes what passes between blocks, not what
     // they cost.

@@ -566,6 +566,44 @@ TEST(Rounds, DealEachMicroBatchOnceInTheSharesOfTheRanks) {
       EXPECT_EQ(dealt, each);
     }
 }
+/** A rank's backwards of one block, by round: it runs one and they exchange it (B), it only takes
+ * its part (t), it runs one that waits (w), or that is exchanged now (e). */
+std::string backwards_of_block(const ShapeOptions& o, int n_micro) {
+  const StepShape shape = make_shape(o);
+  std::string all;
+  int waiting = -1;
+  const std::vector<BlockPass> passes =
+      passes_of(shape, {shape.ranks, n_micro}, shape.ranks.rank, true);
+  for (size_t t = 0; t < passes.size(); ++t) {
+    const BlockPass& pass = passes[t];
+    if (!pass.backward || pass.block != 1) continue;
+    if (pass.waits) waiting = static_cast<int>(t);
+    if (pass.ran_in >= 0) {
+      EXPECT_EQ(pass.ran_in, waiting);
+      EXPECT_EQ(pass.micro, passes[static_cast<size_t>(waiting)].micro);
+      EXPECT_FALSE(pass.runs) << "a second time";
+    }
+    all += pass.waits ? "w" : pass.ran_in >= 0 ? "e" : pass.runs ? "B" : "t";
+    all += std::to_string(pass.round);
+  }
+  return all;
+}
+
+TEST(Rounds, OfOthersComeAfterTheBackwardOfASlowerRank) {
+  ShapeOptions o;
+  o.n_layers = 1;
+  o.order = AccumulationOrder::vertical;
+  o.ranks = {.rank = 1, .world = 2, .shares = {3, 1}};
+  o.n_micro_max = 6;
+  EXPECT_EQ(backwards_of_block(o, 8), "w2t0t1e2w5t3t4e5");
+  EXPECT_EQ(backwards_of_block(o, 6), "w2t0t1e2t3t4") << "none is left for it";
+  o.ranks.rank = 0;
+  EXPECT_EQ(backwards_of_block(o, 8), "B0B1B2B3B4B5");
+  o.ranks = {.rank = 1, .world = 2};
+  o.n_micro_max = 3;
+  EXPECT_EQ(backwards_of_block(o, 5), "B0B1t2");
+}
+
 TEST(Rounds, OfOneShareGoOverTheRanksInOrder) {
   const Rounds rounds({.world = 3}, 8);
   EXPECT_EQ(rounds.n(), 3);
