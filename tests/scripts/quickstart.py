@@ -20,6 +20,7 @@ def refusals(root):
     yield ['--decoder', 'short.txt'], 4, 'has less than 2,000 bytes'
     (root / 'latin1.txt').write_text('To be, or not to b\xe9.\n' * 200, encoding='latin-1')
     yield ['--decoder', 'latin1.txt'], 4, "'latin1.txt' is not UTF-8"
+    yield ['--chat', 'none.jsonl'], 4, "'none.jsonl' is no file that can be read"
     yield ['--decoder', 'long.txt', 'long.txt'], 2, 'are two texts'
 
 
