@@ -185,7 +185,8 @@ SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes
                                : std::max<int64_t>(2, n_passes / plan.shape.n_blocks());
   const std::vector<int>& shares = plan.shape.ranks.shares;
   const bool has_turns = !shares.empty() && !plan.shape.deals_blocks();
-  const int64_t n_turns = has_turns ? std::ranges::max(shares) : 1;
+  constexpr int kTurns_most = 64;  // a rank with a smaller share than that hardly counts
+  const int64_t n_turns = has_turns ? std::min(std::ranges::max(shares), kTurns_most) : 1;
   const int64_t n = std::min(n_rounds, round_up(n_enough, n_turns));
   if (n_rounds <= 2 * n) return {.n = static_cast<int>(plan.n_micro)};
   return {static_cast<int>(n_micro_of_rounds(plan.shape.ranks, n)),

@@ -127,6 +127,22 @@ TEST(UnlikeGpus, InTheOrderOfMicroBatchesTheyWaitForEachOtherLittle) {
   EXPECT_EQ(make_plan(model, request).shape.n_grad_slots, 2) << "all have one in each round";
 }
 
+/** Shares say how fast GPUs are that no profile tells of, and one rank of each share is simulated.
+ */
+TEST(UnlikeGpus, InSharesAreAsFastAsTheseSay) {
+  const ModelTable model = bert(1024, 24);
+  for (const auto& [shares, n_micro] :
+       {std::pair(std::vector{4, 1}, 20), std::pair(std::vector{1, 4}, 20)}) {
+    const std::vector<double> rates =
+        shares[0] > shares[1] ? std::vector{kFast, kSlow} : std::vector{kSlow, kFast};
+    const Plan known = make_plan(model, request_of(host_of(rates), shares, n_micro)),
+               by_share = make_plan(model, request_of(host_of({rates[0]}), shares, n_micro));
+    EXPECT_EQ(by_share.predicted->ranks.size(), 2u);
+    EXPECT_NEAR(by_share.predicted->step_s, known.predicted->step_s,
+                0.05 * known.predicted->step_s);
+  }
+}
+
 TEST(UnlikeGpus, OneOfEachKindStandsForAllOfIt) {
   const ModelTable model = bert(1024, 6);
   const MachineProfile machine = host_of({kFast, kFast, kSlow, kFast, kSlow});

@@ -516,14 +516,14 @@ double Simulation::busiest_s() const {
 
 namespace {
 
-/** One of the replicas on each choice of GPUs and shares. One stands for all where the GPUs are
- * alike. */
+/** One of the replicas on each choice of GPUs and shares: one stands for all where these are alike.
+ */
 std::vector<int> unlike_replicas(const RankCosts& costs, const Ranks& ranks) {
   std::vector<int> replicas;
   std::set<std::vector<int>> seen;
   for (int replica = 0; replica < ranks.n_replicas(); ++replica) {
     std::vector<int> its;
-    for (int stage = 0; stage < ranks.n_stages && costs.are_unlike(); ++stage) {
+    for (int stage = 0; stage < ranks.n_stages; ++stage) {
       const int rank = ranks.rank_at(stage, replica);
       its.insert(its.end(), {costs.kind_of(rank), share_of(ranks, rank)});
     }

@@ -44,7 +44,8 @@ Simulation simulate_list(const CostModel& cost,
                          bool keeps_actions = false,
                          double n_each = 1);
 /** The same with `n_micro` micro-batches a step. The stages of a replica run beside each other, and
- * replicas on several kinds of GPUs, too: the step is as long as the slowest of them takes. */
+ * replicas on several kinds of GPUs or in unlike shares, too: the step is as long as the slowest of
+ * them takes. */
 Simulation simulate_steps(const RankCosts& costs,
                           const StepShape& shape,
                           int n_micro,
