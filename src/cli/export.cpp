@@ -6,8 +6,8 @@
 #include "src/base/error.h"
 #include "src/cli/inputs.h"
 #include "src/cli/settings.h"
-#include "src/config/export_target.h"
 #include "src/config/models/models.h"
+#include "src/request/export_target.h"
 
 namespace ferry::cli {
 
@@ -17,7 +17,7 @@ int run_export(Arguments arguments) {
   if (!command) return 0;
   provide_inputs(command->config, service::ModelNeed::weights);
   config::find_model(command->config.text("model_name_or_path"));
-  const fs::path output = config::export_target(command->config).path;
+  const fs::path output = export_target(command->config).path;
   std::error_code error;
   if (fs::exists(output, error) &&
       !(fs::is_directory(output, error) && fs::is_empty(output, error)))

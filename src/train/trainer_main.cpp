@@ -24,7 +24,6 @@
 #include "src/base/process/supervision.h"
 #include "src/comm/rank_lost.h"
 #include "src/config/command_line/command_line.h"
-#include "src/config/export_target.h"
 #include "src/config/models/models.h"
 #include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
@@ -34,6 +33,7 @@
 #include "src/inputs/empty_answer.h"
 #include "src/inputs/model_files.h"
 #include "src/measure/bench_verb.h"
+#include "src/request/export_target.h"
 #include "src/request/nvme.h"
 #include "src/request/run_plan.h"
 #include "src/runs/directory/settings_file.h"
@@ -666,7 +666,7 @@ int run_serve(config::CommandLine command) {
 }
 
 int run_export(const config::CommandLine& command) {
-  const auto [is_gguf, to] = config::export_target(command.config);
+  const auto [is_gguf, to] = export_target(command.config);
   const auto from = config::find_model(command.config.text("model_name_or_path"));
   const auto dtype = dtype_named(command.config.text("dtype"));
   const auto directories = nvme_settings(command.config).directories;

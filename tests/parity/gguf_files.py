@@ -21,7 +21,7 @@ SPECIAL = ["<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"]
 CHAT = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
         "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
 TEXTS = ["Hello world", "  two  blanks ", "It's 12345 o'clock, they'LL say!\n\n\tnew line", "na\u00efve \u4f60\u597d \U0001f600",
-         "<|im_start|>user\nhi<|im_end|>\n", "x" * 40 + " 1 22 333", "\n\n \n  \r\nend"]
+         "<|im_start|>user\nhi<|im_end|>\n", "<|im_start|>  blanks <|im_end|> \n x</s> y", "x" * 40 + " 1 22 333", "\n\n \n  \r\nend"]
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
@@ -49,8 +49,9 @@ def byte_level(pattern, ignore_merges=False, adds_bos=False, normalizer=None):
     return made
 
 
-def sentence_piece(adds_blank):
-    """A vocabulary as SentencePiece trains: any two neighbours whose text is a token are merged, the earlier token first."""
+def sentence_piece(adds_blank, strips=False):
+    """A vocabulary as SentencePiece trains: any two neighbours whose text is a token are merged, the earlier token first. `strips`: as
+    Phi-3's, whose special tokens take the blanks behind them."""
     from tokenizers import AddedToken, models, normalizers, decoders, processors
     rng = random.Random(5)
     tokens = SPECIAL[:3] + [f"<0x{i:02X}>" for i in range(256)] + list("\u2581abcdefghijklmnopqrstuvwxyz'ETHILxo1234,!\n")
@@ -71,7 +72,9 @@ def sentence_piece(adds_blank):
     replace = normalizers.Replace(" ", "\u2581")
     made.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), replace]) if adds_blank else replace
     made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
-    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
+    leave = ("<unk>", "<s>", "<|endoftext|>")
+    special = SPECIAL + ["<|endoftext|>"] if strips else SPECIAL
+    made.add_special_tokens([AddedToken(token, special=True, normalized=False, rstrip=strips and token not in leave) for token in special])
     made.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)])
     return made
 
@@ -81,6 +84,7 @@ TOKENIZERS = dict(
     qwen2=lambda: byte_level(QWEN2, normalizer=tokenizers.normalizers.NFC()),
     gpt2=lambda: byte_level(None),
     spm=lambda: sentence_piece(True),
+    phi=lambda: sentence_piece(True, strips=True),
     gemma=lambda: sentence_piece(False))
 
 SIZES = dict(vocab_size=N_WORDS, hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
@@ -106,7 +110,7 @@ CASES = {
     "gemma3, linear positions": ("Gemma3", GEMMA3 | dict(rope_parameters=dict(
         full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
         sliding_attention=dict(rope_type="default", rope_theta=1e4))), "gemma"),
-    "phi3": ("Phi3", PHI3 | dict(original_max_position_embeddings=2048), "spm"),
+    "phi3": ("Phi3", PHI3 | dict(original_max_position_embeddings=2048), "phi"),
     "phi3, longrope, short": ("Phi3", PHI3 | dict(rope_scaling=LONG, original_max_position_embeddings=512), "spm"),
     # llama.cpp chooses the factors by the context it was started with, transformers by the text.
     "phi3, longrope, long": ("Phi3", PHI3 | dict(rope_scaling=LONG, original_max_position_embeddings=128), "spm", (129, 150, 250)),
@@ -261,6 +265,41 @@ def compare_values(file, dump, directory, kind):
     return problems
 
 
+def compare_rounding(directory):
+    """What Ferry rounds beside what the package does, byte by byte."""
+    wide = {tensor.name: tensor for tensor in gguf.GGUFReader(directory / "f32.gguf").tensors}
+    problems = []
+    for kind in ("f16", "bf16", "q8_0"):
+        for tensor in gguf.GGUFReader(directory / f"{kind}.gguf").tensors:
+            values = wide[tensor.name].data
+            if gguf.quants.quantize(values, tensor.tensor_type).tobytes() != tensor.data.tobytes():
+                problems.append(f"{kind}: {tensor.name} is rounded in another way")
+    return problems
+
+
+def compare_blocks(dump):
+    """Blocks of random bytes of every type that Ferry reads, with finite scales."""
+    halves = dict(Q8_0=[0], Q4_0=[0], Q4_1=[0, 2], Q5_0=[0], Q5_1=[0, 2], Q4_K=[0, 2], Q5_K=[0, 2], Q6_K=[208])
+    random_bytes = numpy.random.default_rng(4)
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        writer = gguf.GGUFWriter(directory / "blocks.gguf", "llama")
+        for name, places in halves.items():
+            kind = gguf.GGMLQuantizationType[name]
+            n_bytes = gguf.GGML_QUANT_SIZES[kind][1]
+            blocks = random_bytes.integers(0, 256, (64, 4, n_bytes), dtype=numpy.uint8)
+            for place in places:
+                blocks[:, :, place:place + 2] = random_bytes.normal(0, 0.1, (64, 4, 1)).astype(numpy.float16).view(numpy.uint8)
+            writer.add_tensor(name, blocks.reshape(64, 4 * n_bytes), raw_dtype=kind)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        problems = compare_values(directory / "blocks.gguf", dump, directory, "random blocks")
+    print(f"{'FAIL' if problems else 'PASS'} blocks of {', '.join(halves)}" + ("; " + "; ".join(problems) if problems else ""), flush=True)
+    return not problems
+
+
 def compare_keys(file, made):
     """As the package reads them."""
     fields = {key: field.contents() for key, field in gguf.GGUFReader(file).fields.items()}
@@ -277,6 +316,7 @@ def run_case(ferry, dump, name):
     stem, keys, tokenizer, *lengths = CASES[name]
     lengths = lengths[0] if lengths else (1, 7, 60, 250)
     made = TOKENIZERS[tokenizer]()
+    ends = [made.token_to_id(token) for token in ("</s>", "<|im_end|>", "<|endoftext|>") if made.token_to_id(token) is not None]
     problems, shown = [], []
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
@@ -293,7 +333,7 @@ def run_case(ferry, dump, name):
             its = rounded(model, kind)
             computed = as_llama_cpp_computes(its)
             bar = BARS[kind] if computed is its else max(BARS[kind], GELU_BAR)
-            worst, beside_plain, n_equal, more = compare_run(computed, its, run, bar, lengths, [2, made.token_to_id("<|im_end|>")])
+            worst, beside_plain, n_equal, more = compare_run(computed, its, run, bar, lengths, ends)
             problems += [f"{kind}: {problem}" for problem in more]
             of_plain = f" ({beside_plain:.1e} beside transformers' GELU)" if beside_plain != worst else ""
             shown.append(f"{kind} {worst:.1e}{of_plain}, {n_equal} greedy ids")
@@ -303,7 +343,37 @@ def run_case(ferry, dump, name):
                     if run.tokenize(text) != expected:
                         problems.append(f"ids of {text!r}: {run.tokenize(text)[:12]}, not {expected[:12]}")
             del run
+        problems += compare_rounding(directory)
     print(f"{'FAIL' if problems else 'PASS'} {name}: {'; '.join(shown)}" + ("; " + "; ".join(problems[:6]) if problems else ""), flush=True)
+    return not problems
+
+
+def run_trained(ferry, tuning):
+    """A run, one of its checkpoints, or its adapter, exported without a stop between, beside the Hugging Face directory of it."""
+    problems, shown = [], []
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        stem, keys, tokenizer = CASES["llama, llama3 positions, tied"]
+        base = make_model(stem, keys, directory / "model", TOKENIZERS[tokenizer]())
+        (directory / "text.txt").write_text(pathlib.Path(__file__).read_text())
+        subprocess.run([ferry, "train", "--model", "model", "--dataset", "text.txt", "--task", "causal-lm", "--device", "cpu", "--max-steps",
+                        "6", "--save-steps", "3", "--max-length", "64", "--micro-batch-size", "2", "--train-batch-size", "4", "--lr", "0.01",
+                        "--output-dir", "run", "--tuning", tuning], cwd=directory, check=True, capture_output=True)
+        for part in ("run", "run/checkpoint-3"):
+            export(ferry, directory / part, directory / "x.gguf", "--gguf-type", "f32")
+            export(ferry, directory / part, directory / "hf", "--dtype", "fp32")
+            model = transformers.AutoModelForCausalLM.from_pretrained(directory / "hf", attn_implementation="eager").eval().float()
+            run = LlamaCpp(directory / "x.gguf")
+            prompt = next(ids for ids in ([1, i, i + 7, 2 * i] for i in range(5, 200)) if run.log_probs(ids))
+            ours = run.log_probs(prompt)
+            worst, from_base = distance(model, ours, prompt), distance(base, ours, prompt)
+            shown.append(f"{part} {worst:.1e}")
+            if not worst <= BARS["f32"] < from_base:
+                problems.append(f"{part}: {worst:.1e}, and {from_base:.1e} from the model before")
+            del run
+            for name in ("x.gguf", "hf"):
+                subprocess.run(["rm", "-r", directory / name], check=True)
+    print(f"{'FAIL' if problems else 'PASS'} trained, {tuning}: {'; '.join(shown + problems)}", flush=True)
     return not problems
 
 
@@ -311,12 +381,16 @@ def main():
     torch.manual_seed(0)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    ferry, dump = sys.argv[1:3]
-    names = [name for name in CASES if len(sys.argv) < 4 or sys.argv[3] in name]
+    ferry, dump = (str(pathlib.Path(program).resolve()) for program in sys.argv[1:3])
+    work = {"blocks": lambda: compare_blocks(dump)}
+    work |= {name: lambda name=name: run_case(ferry, dump, name) for name in CASES}
+    work |= {f"trained, {tuning}": lambda tuning=tuning: run_trained(ferry, tuning) for tuning in ("full", "lora")}
     results = []
-    for name in names:
+    for name, compare in work.items():
+        if len(sys.argv) > 3 and sys.argv[3] not in name:
+            continue
         try:
-            results.append(run_case(ferry, dump, name))
+            results.append(compare())
         except Exception as error:
             print(f"FAIL {name}: {type(error).__name__}: {error}", flush=True)
             results.append(False)

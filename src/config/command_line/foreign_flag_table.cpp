@@ -333,7 +333,7 @@ const std::vector<ForeignFlag>& foreign_flags() {
       refused("pure_bf16",
               "the weights that are updated keep fp32's bits: dtype = bf16, and master = split "
               "holds them in 4 bytes a parameter"),
-      refused("type ds_type format formatting field field_* message_field_* "
+      refused("type ds_type formatting field field_* message_field_* "
               "message_property_mappings input_format input_transform prompt_format",
               "the form of a row shows in its columns; text_column and text_pair_column name them"),
       refused("datasets", "--dataset takes one or several: files with commas between them"),

@@ -73,7 +73,6 @@ void read_rows(const GgufSource& source, int64_t first, int64_t n_rows, std::spa
     std::copy_n(source.values.begin() + first * columns, n_rows * columns, values.begin());
   } else if (!source.transposed) {
     CheckpointReader::read_part(*source.stored, first * columns, values);
-    CheckpointReader::release_pages(*source.stored, first * columns, n_rows * columns);
   } else {
     std::vector<float> part(static_cast<size_t>(n_rows));
     for (int64_t c = 0; c < columns; ++c) {
@@ -81,11 +80,16 @@ void read_rows(const GgufSource& source, int64_t first, int64_t n_rows, std::spa
       for (int64_t r = 0; r < n_rows; ++r)
         values[static_cast<size_t>(r * columns + c)] = part[static_cast<size_t>(r)];
     }
-    CheckpointReader::release_pages(*source.stored, 0, source.stored->n_elements());
   }
   if (source.offset == 0) return;
   for (float& value : values)
     value += source.offset;
+}
+
+/** Lets the pages of the model's tensor leave the process, so that they do not count as memory. */
+void release_model(const GgufSource& source) {
+  if (source.stored)
+    CheckpointReader::release_pages(*source.stored, 0, source.stored->n_elements());
 }
 
 std::span<float> first_of(std::vector<float>& values, int64_t n) {
@@ -170,6 +174,9 @@ void check_tensor(const fs::path& file, const GgufSource& source, const GgufTens
           fail_check(file, fmt::format("tensor '{}' has {} in row {}, column {}, expected {}",
                                        spec.name, found[c], row, c, its[c]));
     }
+    release_model(source);
+    CheckpointReader::release_pages({.name = {}, .shape = {}, .bytes = written.bytes},
+                                    written.bytes);
   }
 }
 
@@ -266,6 +273,7 @@ void write_gguf(const HfDirectory& model,
       read_in_order(source, first, n_rows, first_of(values, n_rows * source.n_columns()));
       check_values(source, values);
       writer.write(source.spec.name, values);
+      release_model(source);
     }
   }
   writer.finish();

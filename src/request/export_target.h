@@ -6,7 +6,7 @@
 
 #include "src/config/config.h"
 
-namespace ferry::config {
+namespace ferry {
 
 struct ExportTarget {
   bool is_gguf = false;        ///< a file for llama.cpp, else a Hugging Face directory
@@ -15,6 +15,6 @@ struct ExportTarget {
 
 /** By `format`, and where that is auto by the ending of output_dir; a directory gets the file
  * model.gguf. Throws Error(usage) where the options say two things. */
-ExportTarget export_target(const Config& config);
+ExportTarget export_target(const config::Config& config);
 
-}  // namespace ferry::config
+}  // namespace ferry

@@ -1,12 +1,12 @@
-#include "src/config/export_target.h"
+#include "src/request/export_target.h"
 
 #include <fmt/format.h>
 
 #include "src/base/error.h"
 
-namespace ferry::config {
+namespace ferry {
 
-ExportTarget export_target(const Config& config) {
+ExportTarget export_target(const config::Config& config) {
   const std::filesystem::path output = config.text("output_dir");
   const bool names_file = output.extension() == ".gguf";
   const std::string& format = config.text("format");
@@ -26,4 +26,4 @@ ExportTarget export_target(const Config& config) {
   return {.is_gguf = is_gguf, .path = is_gguf && !names_file ? output / "model.gguf" : output};
 }
 
-}  // namespace ferry::config
+}  // namespace ferry
