@@ -206,8 +206,8 @@ def rounded(model, kind):
 
 
 def greedy(model, prompt, n, ends):
-    """Ids, and the least distance between the likeliest token and the next one."""
-    ids, least = list(prompt), math.inf
+    """Ids, and for each the distance between the likeliest token and the next one."""
+    ids, gaps = list(prompt), []
     with torch.no_grad():
         past = None
         for _ in range(n):
@@ -215,9 +215,9 @@ def greedy(model, prompt, n, ends):
             past, logits = out.past_key_values, out.logits[0, -1]
             logits[ends] = -math.inf
             two = logits.topk(2).values
-            least = min(least, (two[0] - two[1]).item())
+            gaps.append((two[0] - two[1]).item())
             ids.append(int(logits.argmax()))
-    return ids[len(prompt):], least
+    return ids[len(prompt):], gaps
 
 
 def distance(model, ours, ids):
@@ -244,12 +244,16 @@ def compare_run(model, plain, run, bar, lengths, ends):
         worst, beside_plain = max(worst, distance(model, ours, ids)), max(beside_plain, distance(plain, ours, ids))
     if not worst <= bar:
         problems.append(f"log-probabilities differ by {worst:.1e}")
-    prompt = draw(max(12, min(lengths)))
-    expected, least = greedy(model, prompt, N_NEW, ends)
-    got = run.complete(prompt=prompt, n_predict=N_NEW, ignore_eos=True)["tokens"]
-    n_equal = next((i for i, (a, b) in enumerate(zip(expected, got)) if a != b), min(len(expected), len(got)))
+    for _ in range(5):
+        prompt = draw(max(12, min(lengths)))
+        expected, gaps = greedy(model, prompt, N_NEW, ends)
+        got = run.complete(prompt=prompt, n_predict=N_NEW, ignore_eos=True)["tokens"]
+        n_equal = next((i for i, (a, b) in enumerate(zip(expected, got)) if a != b), min(len(expected), len(got)))
+        # Where two tokens are as likely as the other's rounding goes, either is right; then another text is compared.
+        if n_equal == N_NEW or gaps[n_equal] > 2 * bar:
+            break
     if n_equal < N_NEW:
-        problems.append(f"greedy ids differ from token {n_equal} on (two likeliest within {least:.1e})")
+        problems.append(f"greedy ids differ from token {n_equal} on (the two likeliest are {gaps[n_equal]:.1e} apart)")
     return worst, beside_plain, n_equal, problems
 
 
