@@ -42,8 +42,8 @@ bool generate_unless(Session& session,
                      const TakeText& take_text,
                      const TakeGenerated& take);
 
-/** The job of a chat: the plan has room for one text as long as the context, and job.generation has
- * no prompts. Throws Error as prepare_generation() does. */
+/** The job of a chat: the plan has room for one text as long as the context, for which the only
+ * prompt of job.generation stands. Throws Error as prepare_generation() does. */
 Job prepare_chat(config::Config config);
 
 /** The tokens of one text whose keys and values the session keeps, so that a text that begins alike

@@ -131,11 +131,10 @@ Job prepare_chat(config::Config config) {
       chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer)
           ->end_of_answer(job.model.tokenizer);
   if (end >= 0 && std::ranges::count(rule.end_ids, end) == 0) rule.end_ids.push_back(end);
-  // The plan is for the longest text that may come.
+  // Plan and session are for the longest text that may come.
   job.generation.prompts.push_back(
       {.text = {}, .ids = std::vector<int32_t>(static_cast<size_t>(rule.context))});
   make_plan_of(job, kRead_tokens);
-  job.generation.prompts.clear();
   return job;
 }
 

@@ -25,6 +25,7 @@ class Serving : public RunTest {
   void start_server(const std::vector<std::string>& more = {}) {
     std::vector<std::string> words = {"serve", "chat", "--port=0", "--device=cpu"};
     words.insert(words.end(), more.begin(), more.end());
+    fs::remove(root_ / "serve_err");
     server_ = start(words, "serve_");
     const std::string mark = "answering at http://localhost:";
     std::string said;
