@@ -5732,10 +5732,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>存放位置</translation>
     </message>
     <message>
-        <source>Plans for a machine that is not here, by its profile&apos;s name: 2080ti-11g, 4090-24g and others (presets/machines/); auto is this one, as ferry doctor measured it.</source>
-        <translation>为不在此处的机器做规划，给出其配置名：2080ti-11g、4090-24g 等（presets/machines/）；auto 为本机，以 ferry doctor 的测量结果为准。</translation>
-    </message>
-    <message>
         <source>Precision and repeatability</source>
         <translation>精度与可复现性</translation>
     </message>
@@ -6000,10 +5996,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>模型在哪里计算；有可用的 GPU 时 auto 使用 GPU。simulated 是由 CPU 模拟的 GPU，用于测试。</translation>
     </message>
     <message>
-        <source>Where the result is written; auto makes a new directory under runs/.</source>
-        <translation>结果写入的位置；auto 在 runs/ 下新建目录。</translation>
-    </message>
-    <message>
         <source>Where tokens are kept</source>
         <translation>词元保存位置</translation>
     </message>
@@ -6218,10 +6210,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>A number for each name in dataset, with commas between them: 0.7,0.3. The data sets may then be of different forms. As many texts are taken, drawn by data_seed, as there are in these shares without taking one twice. Empty: all texts of all.</source>
         <translation>为 dataset 中的每个名称给一个数，用逗号分隔：0.7,0.3。此时各数据集的格式可以不同。按 data_seed 抽取，在不重复取用的前提下按这些份额取尽可能多的文本。留空：取全部文本。</translation>
-    </message>
-    <message>
-        <source>A prompt that fills max_length leaves no room for its completion (causal-lm). leave_out: such rows are counted and left out. cut: the prompt loses its end, so that both get their share. Questions without room for their context are left out.</source>
-        <translation>提示占满 max_length 时，补全就没有空间（causal-lm）。leave_out：统计这些行并略去。cut：截去提示的末尾，使两者各得其份。没有空间容纳上下文的问题会被略去。</translation>
     </message>
     <message>
         <source>Class weights</source>
@@ -6536,10 +6524,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>供实验使用：多块 GPU 中的每一块为驻留在 GPU 上的层保存什么：完整的权重以及一部分状态和梯度（2），或者权重也只保存一部分（3），每次计算时再合到一起。1 按 2 处理：没有 GPU 保留属于其他 GPU 的梯度。auto 取放得下的方式中较快的一种。不会改变结果。</translation>
     </message>
     <message>
-        <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. auto measures the GPUs when a run starts, and the run keeps what it has measured. Empty: GPUs of one model get as many, and GPUs of several models are measured. On GPUs of one model it never changes the result.</source>
-        <translation>用于速度不同的 GPU：为 gpus 中的每个 GPU 写一个整数，以逗号分隔；若第一个的速度是第二个的两倍，则写 2,1。每个 GPU 按此份额获得一步中的微批次，或者块。auto 在运行开始时测量各 GPU，运行会保留测得的份额。留空：同一型号的 GPU 数量相同，型号不同的 GPU 则进行测量。在同一型号的 GPU 上绝不改变结果。</translation>
-    </message>
-    <message>
         <source>Adapters</source>
         <translation>适配器</translation>
     </message>
@@ -6630,6 +6614,118 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
         <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。当 16 位太慢或太大时才需要更少的位数：被适配的模型会有量化带来的偏差，适配器会学着弥补它。</translation>
+    </message>
+    <message>
+        <source>A prompt that fills max_length leaves no room for its completion (causal-lm). leave_out: such rows are counted and left out. cut: the prompt loses its end, so that both get their share, and a chat its oldest turns. Questions without room for their context are left out.</source>
+        <translation>提示占满 max_length 时，就没有续写的位置（causal-lm）。leave_out：跳过这样的行并计数。cut：截掉提示的末尾，两者各得一份；对话则去掉最早的轮次。没有位置放正文的问题会被跳过。</translation>
+    </message>
+    <message>
+        <source>API key</source>
+        <translation>访问密钥</translation>
+    </message>
+    <message>
+        <source>Address of this machine at which ferry serve listens. 127.0.0.1 is for programs of this machine alone; 0.0.0.0 is for everybody who reaches it, and api_key should then be set.</source>
+        <translation>ferry serve 监听的本机地址。127.0.0.1 只供本机的程序使用；0.0.0.0 供所有能连到本机的人使用，这时应设置 api_key。</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>地址</translation>
+    </message>
+    <message>
+        <source>Chat template</source>
+        <translation>对话模板</translation>
+    </message>
+    <message>
+        <source>Day in chat templates</source>
+        <translation>对话模板中的日期</translation>
+    </message>
+    <message>
+        <source>Day that a chat template which writes the date takes for today, as 2026-01-31; auto is the day on which the run begins, which a resumed run keeps.</source>
+        <translation>会写日期的对话模板所用的“今天”，例如 2026-01-31；auto 是运行开始的那一天，恢复的运行保持不变。</translation>
+    </message>
+    <message>
+        <source>First turn of a chat, which says how the model is to answer; of ferry serve where a program gives none. A template without a place for it refuses it; empty is no such turn, and some templates then write one of their own.</source>
+        <translation>对话的第一轮，说明模型应如何回答；用于 ferry serve 时，只在程序没有给出时使用。没有位置放它的模板会拒绝它；为空则没有这一轮，有些模板会自己写一段。</translation>
+    </message>
+    <message>
+        <source>For GPUs of different speed: a whole number for each of gpus, with commas between them, 2,1 where the first one is twice as fast as the second. Each gets this share of a step&apos;s micro-batches, or of the blocks. auto measures the GPUs when a run starts, and the run keeps what it has measured. Empty: GPUs of one model get as many, and GPUs of several models are measured; ferry plan estimates them from the machine&apos;s figures. On GPUs of one model it never changes the result.</source>
+        <translation>用于速度不同的 GPU：gpus 中每块一个整数，用逗号隔开；第一块比第二块快一倍时写 2,1。每块按份额分得一步的微批次或层块。auto 在运行开始时测量各块 GPU，并保持测得的份额。为空：同型号的 GPU 均分，不同型号的会被测量；ferry plan 按机器的数据估计。在同型号的 GPU 上它从不改变结果。</translation>
+    </message>
+    <message>
+        <source>Format of the export</source>
+        <translation>导出格式</translation>
+    </message>
+    <message>
+        <source>Key that programs must send (Authorization: Bearer KEY). Where it is empty, none is asked for. FERRY_API_KEY keeps it out of the list of processes.</source>
+        <translation>程序必须发送的密钥（Authorization: Bearer KEY）。为空则不要求。FERRY_API_KEY 可以让它不出现在进程列表中。</translation>
+    </message>
+    <message>
+        <source>Origin of web pages whose scripts may ask the server, as https://my.site, or * for all (CORS). Where it is empty, browsers let none.</source>
+        <translation>允许其脚本访问服务器的网页来源，例如 https://my.site；* 表示全部（CORS）。为空时浏览器都不允许。</translation>
+    </message>
+    <message>
+        <source>Plans for a machine that is not here, by its profile&apos;s name: 2080ti-11g, 4090-24g and others (presets/machines/); auto is this one, as ferry doctor measured it. 4090-24g,3060-12g is the first machine with a GPU of each: gpus counts all of them unless it is given.</source>
+        <translation>为不在这里的机器做计划，写配置名：2080ti-11g、4090-24g 等（presets/machines/）；auto 是本机，按 ferry doctor 的测量。4090-24g,3060-12g 是第一台机器，各装一块这样的 GPU；不给 gpus 时全部计入。</translation>
+    </message>
+    <message>
+        <source>Port at which ferry serve listens. The address that programs are given is http://localhost:PORT/v1.</source>
+        <translation>ferry serve 监听的端口。给程序的地址是 http://localhost:PORT/v1。</translation>
+    </message>
+    <message>
+        <source>Port</source>
+        <translation>端口</translation>
+    </message>
+    <message>
+        <source>Server</source>
+        <translation>服务器</translation>
+    </message>
+    <message>
+        <source>System prompt</source>
+        <translation>系统提示</translation>
+    </message>
+    <message>
+        <source>Template by which chats become texts (causal-lm): a .jinja file, or alpaca, chatml, llama3, vicuna or zephyr; model is the model&apos;s own. auto is model for rows of turns, and leaves rows of prompt and completion without a template. It is stored with the result.</source>
+        <translation>把对话变成文本的模板（causal-lm）：一个 .jinja 文件，或 alpaca、chatml、llama3、vicuna、zephyr；model 是模型自己的模板。auto 对有轮次的行用 model，对提示加续写的行不用模板。它会随结果一起保存。</translation>
+    </message>
+    <message>
+        <source>The form that ferry export writes: hf is a Hugging Face directory, gguf one file for llama.cpp and the programs that stand on it (Ollama, LM Studio). auto: gguf where --output ends in .gguf, else hf.</source>
+        <translation>ferry export 写出的格式：hf 是 Hugging Face 目录，gguf 是供 llama.cpp 及基于它的程序（Ollama、LM Studio）使用的单个文件。auto：若 --output 以 .gguf 结尾则为 gguf，否则为 hf。</translation>
+    </message>
+    <message>
+        <source>Turns of a chat that have a loss: each answer, the last answer, or all of the text. With all the model learns to write questions, too.</source>
+        <translation>对话中计入损失的轮次：每个回答、最后一个回答，或全部文本。选全部时，模型也会学写问题。</translation>
+    </message>
+    <message>
+        <source>Turns that are trained</source>
+        <translation>参与训练的轮次</translation>
+    </message>
+    <message>
+        <source>Type of a GGUF file&apos;s matrices</source>
+        <translation>GGUF 文件中矩阵的类型</translation>
+    </message>
+    <message>
+        <source>Type of the matrices in a GGUF file; vectors are f32. auto: a checkpoint keeps the type its run computed in, other models the type of their weights, or --dtype decides. f16 and bf16 take half of f32, q8_0 a bit more than a quarter; fewer bits answer faster and a little worse.</source>
+        <translation>GGUF 文件中矩阵的类型；向量为 f32。auto：检查点沿用其运行的计算类型，其他模型沿用其权重的类型，或由 --dtype 决定。f16 和 bf16 占 f32 的一半，q8_0 占四分之一多一点；位数越少，回答越快，质量略差。</translation>
+    </message>
+    <message>
+        <source>Variables for the chat template as an object of JSON: {&quot;enable_thinking&quot;: false}. They take the place of those that it has already.</source>
+        <translation>给对话模板的变量，写成 JSON 对象：{&quot;enable_thinking&quot;: false}。它们会取代模板已有的变量。</translation>
+    </message>
+    <message>
+        <source>Web pages that may ask</source>
+        <translation>可以访问的网页</translation>
+    </message>
+    <message>
+        <source>What the template is given</source>
+        <translation>给模板的变量</translation>
+    </message>
+    <message>
+        <source>Where the result is written; auto makes a new directory under runs/. In ferry export a directory, or a file whose name ends in .gguf.</source>
+        <translation>结果的写入位置；auto 在 runs/ 下新建目录。在 ferry export 中为目录，或名称以 .gguf 结尾的文件。</translation>
+    </message>
+    <message>
+        <source>any that is free</source>
+        <translation>任意空闲端口</translation>
     </message>
 </context>
 <context>

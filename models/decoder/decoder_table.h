@@ -71,8 +71,8 @@ struct DecoderConfig {
   bool norms_heads = false;    ///< an RMSNorm of each head of queries and keys (Qwen3, Gemma 3)
   bool norms_outputs = false;  ///< an RMSNorm of each branch before it is added (Gemma 2 and 3)
   bool has_layer_norms = false;  ///< LayerNorms in place of RMSNorms (StableLM)
-  /** Attention and MLP both take the layer's first norm, and are added up together (StableLM); of
-   * GPT-NeoX each takes a norm of its own. */
+  /** Attention and MLP both take the layer's first norm, and are added up together (StableLM).
+   * In GPT-NeoX each takes another norm. */
   bool is_parallel = false;
   float norm_offset = 0;  ///< norms' weights count from it (Gemma: 1)
   ops::EmbeddingRule embedding;

@@ -1,6 +1,6 @@
 #pragma once
-// What `ferry export` writes and where, by its options. The ferry binary checks the place, the
-// trainer writes there.
+// The options of `ferry export` say what it writes and where. The ferry binary checks the place,
+// and the trainer writes there.
 
 #include <filesystem>
 

@@ -13,7 +13,7 @@ except ImportError as missing:
     sys.exit(77)
 
 N_WORDS, N_NEW, CONTEXT = 600, 200, 512
-# Of log-probabilities. 16-bit matrices are compared with a model whose matrices were rounded the same way; llama.cpp rounds the
+# Bars of log-probabilities. 16-bit matrices are compared with a model whose matrices were rounded the same way; llama.cpp rounds the
 # other factor of such a product, too. Models with GELU are compared with one that takes it from llama.cpp's table of 16-bit values,
 # where a difference of one bit in fp32 can become one of a bit in fp16; the distance from transformers' own GELU is shown.
 BARS, GELU_BAR = dict(f32=1e-4, f16=2e-3), 5e-4
@@ -162,7 +162,7 @@ class LlamaCpp:
         return self.post("/completion", **(dict(temperature=0, cache_prompt=False, return_tokens=True) | request))
 
     def log_probs(self, ids):
-        """Of the 20 likeliest next tokens, by id; None where the likeliest is a part of a character, of which the server tells none."""
+        """Those of the 20 likeliest next tokens, by id; None where the likeliest is a part of a character, of which the server tells none."""
         steps = self.complete(prompt=ids, n_predict=1, n_probs=20).get("completion_probabilities")
         return {entry["id"]: entry["logprob"] for entry in steps[0]["top_logprobs"]} if steps else None
 
@@ -228,7 +228,7 @@ def distance(model, ours, ids):
 
 
 def compare_run(model, plain, run, bar, lengths, ends):
-    """`plain`: the model with its own activation functions."""
+    """`plain`: the model with transformers' activation functions."""
     rng = random.Random(3)
     worst, beside_plain, problems = 0.0, 0.0, []
     draw = lambda n: [1] + [rng.randrange(5, 500) for _ in range(n)]
@@ -249,7 +249,7 @@ def compare_run(model, plain, run, bar, lengths, ends):
         expected, gaps = greedy(model, prompt, N_NEW, ends)
         got = run.complete(prompt=prompt, n_predict=N_NEW, ignore_eos=True)["tokens"]
         n_equal = next((i for i, (a, b) in enumerate(zip(expected, got)) if a != b), min(len(expected), len(got)))
-        # Where two tokens are as likely as the other's rounding goes, either is right; then another text is compared.
+        # Two tokens may be as likely as far as rounding goes: either is right, and another text is compared.
         if n_equal == N_NEW or gaps[n_equal] > 2 * bar:
             break
     if n_equal < N_NEW:
@@ -270,7 +270,7 @@ def compare_values(file, dump, directory, kind):
 
 
 def compare_rounding(directory):
-    """What Ferry rounds beside what the package does, byte by byte."""
+    """Ferry rounds as the package does, byte by byte."""
     wide = {tensor.name: tensor for tensor in gguf.GGUFReader(directory / "f32.gguf").tensors}
     problems = []
     for kind in ("f16", "bf16", "q8_0"):
@@ -305,7 +305,7 @@ def compare_blocks(dump):
 
 
 def compare_keys(file, made):
-    """As the package reads them."""
+    """The package reads the keys that are expected."""
     fields = {key: field.contents() for key, field in gguf.GGUFReader(file).fields.items()}
     expected = {"tokenizer.ggml.eos_token_id": made.token_to_id("<|im_end|>"), "tokenizer.ggml.bos_token_id": 1, "tokenizer.chat_template": CHAT,
                 "tokenizer.ggml.add_bos_token": made.post_processor is not None and "<s>" in made.encode("a").tokens,

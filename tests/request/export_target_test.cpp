@@ -1,4 +1,4 @@
-// What ferry export writes, by the words of its command line.
+// The words of a command line say what ferry export writes.
 
 #include "src/request/export_target.h"
 

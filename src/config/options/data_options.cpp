@@ -447,9 +447,10 @@ std::vector<Option> data_options() {
        .choice_aliases = {{"huggingface", "hf"}, {"safetensors", "hf"}},
        .aliases = {{"export_format"}},
        .verbs = kExport,
-       .help = "What ferry export writes: hf is a Hugging Face directory, gguf one file for "
-               "llama.cpp and the programs that stand on it (Ollama, LM Studio). auto: gguf where "
-               "--output ends in .gguf, else hf."},
+       .help =
+           "The form that ferry export writes: hf is a Hugging Face directory, gguf one file for "
+           "llama.cpp and the programs that stand on it (Ollama, LM Studio). auto: gguf where "
+           "--output ends in .gguf, else hf."},
       {.key = "gguf_type",
        .label = "Type of a GGUF file's matrices",
        .type = Type::choice,
@@ -459,8 +460,9 @@ std::vector<Option> data_options() {
        .choice_aliases = {{"fp32", "f32"}, {"fp16", "f16"}, {"q8", "q8_0"}},
        .aliases = {{"outtype"}},
        .verbs = kExport,
-       .help = "Type of the matrices in a GGUF file; vectors are f32. auto: of a checkpoint the "
-               "type its run computed in, of other models that of their weights, or --dtype. "
+       .help = "Type of the matrices in a GGUF file; vectors are f32. auto: a "
+               "checkpoint keeps the type its run computed in, other models the type of their "
+               "weights, or --dtype decides. "
                "f16 and bf16 take half of f32, q8_0 a bit more than a quarter; fewer bits answer "
                "faster and a little worse."},
       {.key = "resume_from_checkpoint",

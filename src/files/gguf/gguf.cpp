@@ -39,7 +39,7 @@ constexpr std::array kKinds = {
     KindRow{GgufKind::f64, "f64", 8},
 };
 
-/** What is wrong with a file, in one sentence without its subject, and what to do. */
+/** The fault of a file, in one sentence without its subject, and a remedy. */
 struct GgufFault {
   std::string what;
   const char* hint = kFetchAgain;

@@ -182,7 +182,7 @@ int byte_of(std::string_view token) {
   return value;
 }
 
-/** Of the models whose special tokens take blanks behind them (Phi-3), these do not. */
+/** Phi-3's special tokens take the blanks behind them, and these do not. */
 bool leaves_blanks(const std::string& token) {
   return token == "<unk>" || token == "<s>" || token == "<|endoftext|>";
 }
@@ -272,8 +272,8 @@ std::vector<size_t> cuts_of(const std::string& token) {
 }
 
 /** Scores by which llama.cpp merges as the merges say. It joins any two neighbours whose text is a
- * token, the highest score first, so every such pair has to be a merge, and those of one token have
- * to follow each other. */
+ * token, the highest score first, so every such pair has to be a merge, and all merges to one token
+ * have to follow each other. */
 void set_scores(const TokenizerSpec& spec,
                 const std::vector<std::pair<std::string, std::string>>& merges,
                 GgufTokens& its) {

@@ -26,8 +26,8 @@ void export_model(const std::filesystem::path& from,
 /** The type that the run of a checkpoint computes in; nothing: `from` is no checkpoint. */
 std::optional<DType> dtype_of_run(const std::filesystem::path& from);
 
-/** True of a model whose weights are no files of `from` yet: an adapter's, which are to be merged,
- * and those of a checkpoint on a drive. */
+/** True where the weights are no files of `from` yet: an adapter has to be merged first, and a
+ * checkpoint may have its states on a drive. */
 bool has_scattered_weights(const HfDirectory& model, const std::filesystem::path& from);
 /** Writes the weights of such a model in fp32 to an existing directory, checked. */
 void gather_weights(const HfDirectory& model,

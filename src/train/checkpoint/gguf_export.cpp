@@ -234,8 +234,8 @@ GgufType gguf_type_of(DType dtype) {
                                 : GgufType::f32;
 }
 
-/** The name of the model for people: that of its directory, of a run's final/ and checkpoint-N
- * that of the run. */
+/** The name of the model for people. It is the name of its directory, and a run's final/ and
+ * checkpoint-N are called as the run. */
 std::string name_of_directory(const fs::path& from) {
   fs::path path = fs::absolute(from).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();

@@ -14,8 +14,9 @@
 
 namespace ferry {
 
-/** `type`: of the matrices; nothing: of a checkpoint the type that its run computes in, of other
- * models that of their weights. `directories`: of drives, as export_model() has them.
+/** `type`: of the matrices; without one a checkpoint takes the type that its run computes in, and
+ * other models keep the type of their weights. `directories`: of drives, as export_model() has
+ * them.
  *
  * Writes the model in `from` (a directory, a run's checkpoint, or an adapter, which is merged) to
  * the new file `to`. Takes some megabytes of memory; an adapter, and a checkpoint whose states lie
@@ -27,8 +28,8 @@ void export_gguf(const std::filesystem::path& from,
                  std::optional<GgufType> type = {},
                  const std::vector<std::filesystem::path>& directories = {});
 
-/** The type that the options ask for: `name` is that of gguf_type; nothing: it is left to
- * export_gguf(). */
+/** The type that the options ask for; nothing leaves it to export_gguf(). `name`: the value of
+ * gguf_type. */
 std::optional<GgufType> gguf_type_asked(std::string_view name, std::optional<DType> dtype);
 
 /** Writes the model to the file, which appears unchecked. `name`: general.name. */

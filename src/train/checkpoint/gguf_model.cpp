@@ -212,7 +212,7 @@ class Describer {
 
   void check_head() const {
     if (kind_of_model(model_.config()).generates()) return;
-    refuse(model_, "is no language model that generates, and GGUF files are made of those alone");
+    refuse(model_, "is no language model that generates, and a GGUF file holds nothing else");
   }
 
   /** Refuses what llama.cpp would compute in another way. */
@@ -234,7 +234,7 @@ class Describer {
       expect(!its_.output_bias && !its_.mlp_bias && its_.qkv_bias == is("qwen2"),
              "has biases of attention or of the MLP");
     if (is("gemma") || is("gemma2"))
-      expect(its_.tie_word_embeddings, "has a head of its own (tie_word_embeddings)");
+      expect(its_.tie_word_embeddings, "has a head beside the embeddings (tie_word_embeddings)");
     if (is("gemma2")) expect(its_.score_cap > 0 && its_.logits.soft_cap > 0, "has no caps");
     if (is("gemma2") || is("gemma3_text")) {
       const bool is_27b = its_.num_hidden_layers == (is("gemma2") ? 46 : 62);
@@ -258,7 +258,7 @@ class Describer {
       if (rope->scaling != RopeScaling::yarn) continue;
       expect(rope->attention_factor == 0 && rope->mscale == 0 && rope->mscale_all_dim == 0 &&
                  rope->truncate,
-             "has YaRN with settings of its own");
+             "has YaRN with other factors than its paper");
     }
     if (its_.window_rope)
       expect(its_.window_rope->scaling == RopeScaling::none ||
@@ -336,7 +336,7 @@ class Describer {
       if (!known.contains(tensor->name) &&
           !is_old_buffer(model_.config().model_type, tensor->name) && is_of_layers(tensor->name))
         refuse(model_, fmt::format("has the tensor '{}', which its family has not", tensor->name),
-               "is config.json that of these weights?");
+               "does config.json belong to these weights?");
     add_rope_factors();
   }
 
@@ -383,8 +383,8 @@ class Describer {
 
   // ---- Keys
 
-  /** llama.cpp treats a model whose name says Phi-3 in its own way: its control tokens take the
-   * blanks behind them. */
+  /** llama.cpp treats a model whose name says Phi-3 in another way: the control tokens take
+   * the blanks behind them. */
   std::string safe_name() const {
     std::string lower = name_;
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -420,8 +420,8 @@ class Describer {
     keys_.put("general.quantization_version", GgufValue::u32(2));
   }
 
-  /** Texts up to this length are computed as Ferry does. llama.cpp has windows of Gemma 2 and 3
-   * alone, so that of others ends the context. */
+  /** Texts up to this length are computed as Ferry does. llama.cpp has windows in Gemma 2 and 3
+   * alone, so another model's window ends the context. */
   int64_t context_length() const {
     const bool has_windows = is("gemma2") || is("gemma3_text");
     const bool is_used =
@@ -527,8 +527,8 @@ class Describer {
       add(found->at(i));
   }
 
-  /** Tokens that end an answer: those of generation_config.json, else of config.json, and the
-   * tokenizer's own. Each once; ids beyond the vocabulary are none. */
+  /** The tokens that end an answer by generation_config.json, else by config.json, and by the
+   * tokenizer. Each stands once; ids beyond the vocabulary are left out. */
   std::vector<int32_t> stop_ids() const {
     std::vector<int32_t> ids;
     add_ids(copied_json("generation_config.json"), ids);
@@ -644,7 +644,7 @@ class Describer {
     if (!tokens_.merges.empty())
       keys_.put("tokenizer.ggml.merges", GgufValue::texts(tokens_.merges));
     add_stops(chat);
-    // llama.cpp takes a number of its own where the key is absent.
+    // Without the key llama.cpp would take a fixed number.
     const int32_t bos = bos_id();
     keys_.put("tokenizer.ggml.bos_token_id", GgufValue::u32(bos >= 0 ? bos : stop_ids().front()));
     if (tokens_.unk >= 0) keys_.put("tokenizer.ggml.unknown_token_id", GgufValue::u32(tokens_.unk));

@@ -11,7 +11,7 @@
 
 namespace ferry {
 
-/** The rows of a tensor of the file beside those of the model. */
+/** The order of a tensor's rows in the file, beside the model's order. */
 enum class GgufRows : uint8_t {
   same,
   /** The model turns halves of each head against each other, the file neighbours: of a head of n

@@ -241,7 +241,7 @@ TEST(GgufExport, RowsAreInLlamaCppsOrder) {
   EXPECT_EQ(row_of(file(0), "blk.1.attn_q.weight", 8 + 2), row_of(model(0), q, 8 + 1));
   EXPECT_EQ(row_of(file(0), "blk.1.attn_v.weight", 9),
             row_of(model(0), "model.layers.1.self_attn.v_proj.weight", 9));
-  // Of 4 heads of 8 rows each, the second one's key.
+  // The second of 4 heads of 8 rows each has its key there.
   EXPECT_EQ(row_of(file(1), "blk.0.attn_qkv.weight", 32 + 8 + 3),
             row_of(model(1), "gpt_neox.layers.0.attention.query_key_value.weight", 24 + 8 + 3));
   // GPT-2's matrices lie the other way round.
