@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 using TokenKind = GgufTokenKind;
 
 /** SentencePiece's letter for a blank. */
-constexpr std::string_view kBlankLetter = "\u2581";
+constexpr std::string_view kMetaspace = "\u2581";
 
 [[noreturn]] void refuse(const fs::path& file, std::string_view what, std::string_view hint = {}) {
   throw Error(Fault::data, "gguf.tokenizer",
@@ -213,7 +213,7 @@ void set_tokens(const TokenizerSpec& spec, GgufTokens& its) {
     if (added.rstrip)
       refuse(spec.file,
              fmt::format("has the token '{}', which takes blanks behind it", added.content));
-    const bool has_blank = added.content.find(kBlankLetter) != std::string::npos;
+    const bool has_blank = added.content.find(kMetaspace) != std::string::npos;
     // A run of such letters is made by merges; the text itself has blanks in their place.
     if (is_llama && has_blank && !is_new) continue;
     if (is_llama &&
@@ -338,11 +338,11 @@ std::string text_of(const Tokenizer& tokenizer, std::string_view text) {
 /** Refuses a SentencePiece tokenizer that changes texts more than llama.cpp does. */
 void check_normalizing(const fs::path& model_dir, const TokenizerSpec& spec, GgufTokens& its) {
   const Tokenizer tokenizer = Tokenizer::open(model_dir);
-  const std::string prefix = its.adds_blank ? std::string(kBlankLetter) : std::string();
+  const std::string prefix = its.adds_blank ? std::string(kMetaspace) : std::string();
   for (const std::string_view text : {"a  b", " a ", "A", "\ufb01", "\uff21", "e\u0301"}) {
     std::string expected = prefix;
     for (const char c : text)
-      expected += c == ' ' ? std::string(kBlankLetter) : std::string(1, c);
+      expected += c == ' ' ? std::string(kMetaspace) : std::string(1, c);
     const std::string made = text_of(tokenizer, text);
     const bool has_unknown = !spec.unk.empty() && made.find(spec.unk) != made.npos;
     if (made != expected && !has_unknown)
@@ -388,16 +388,16 @@ void read_sentence_piece_json(const fs::path& model_dir,
   its.pre = "default";
   const Json& model = section_of(root, "model");
   for (const Json& part : parts_of(section_of(root, "normalizer"), "normalizers")) {
-    if (text_at(part, "type") == "Prepend" && text_at(part, "prepend") == kBlankLetter)
+    if (text_at(part, "type") == "Prepend" && text_at(part, "prepend") == kMetaspace)
       its.adds_blank = true;
-    else if (!is_replace(part, " ", kBlankLetter))
+    else if (!is_replace(part, " ", kMetaspace))
       refuse(spec.file, fmt::format("has the normalizer {}", text_at(part, "type")));
   }
   bool splits = false;
   for (const Json& part : parts_of(section_of(root, "pre_tokenizer"), "pretokenizers")) {
     const std::string type = text_at(part, "type");
     const bool is_blanks = type == "Split" && text_at(section_of(part, "pattern"), "String") == " ";
-    if (type == "Metaspace" && text_at(part, "replacement") == kBlankLetter) {
+    if (type == "Metaspace" && text_at(part, "replacement") == kMetaspace) {
       const std::string scheme = text_at(part, "prepend_scheme");
       its.adds_blank |=
           scheme.empty() ? flag_at(part, "add_prefix_space", true) : scheme != "never";
@@ -408,7 +408,7 @@ void read_sentence_piece_json(const fs::path& model_dir,
   }
   if (splits)
     for (const std::string& token : spec.vocabulary)
-      if (token.find(kBlankLetter, 1) != std::string::npos)
+      if (token.find(kMetaspace, 1) != std::string::npos)
         refuse(spec.file, fmt::format("splits texts at blanks, and has the token '{}'", token));
   if (flag_at(model, "ignore_merges", false)) refuse(spec.file, "has ignore_merges");
   set_tokens(spec, its);
@@ -425,7 +425,7 @@ void read_sentence_piece_model(const fs::path& model_dir,
   const SentencePieceFile file = read_sentence_piece_file(spec.file);
   if (file.algorithm != SentencePieceFile::Algorithm::bpe)
     refuse(spec.file, "is a Unigram model, which none of the exported families has");
-  its.adds_blank = text_of(Tokenizer::open(model_dir), "a").starts_with(kBlankLetter);
+  its.adds_blank = text_of(Tokenizer::open(model_dir), "a").starts_with(kMetaspace);
   set_tokens(spec, its);
   constexpr double kNever = -1e9;
   its.scores.assign(its.tokens.size(), kNever);

@@ -103,7 +103,7 @@ std::string Chatting::take_back() {
 
 namespace {
 
-volatile sig_atomic_t n_interrupts = 0;
+volatile sig_atomic_t n_stops = 0;
 
 /** Lines of standard input. A signal ends the wait for one, which the C++ streams would go on with.
  */
@@ -114,7 +114,7 @@ class Lines {
     for (size_t end; (end = read_.find('\n')) == read_.npos;) {
       char bytes[4096];
       const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
-      if (n < 0 && errno == EINTR && n_interrupts == 0) continue;
+      if (n < 0 && errno == EINTR && n_stops == 0) continue;
       if (n <= 0) {
         if (read_.empty() || n < 0) return std::nullopt;
         return std::exchange(read_, {});
@@ -202,9 +202,9 @@ class ChatLoop {
   }
 
   bool answer(std::string turn) {
-    n_interrupts = 0;
+    n_stops = 0;
     const ChatAnswer answer = chatting_.answer(
-        std::move(turn), [] { return n_interrupts == 0; }, wants_json_ ? TakeText() : print);
+        std::move(turn), [] { return n_stops == 0; }, wants_json_ ? TakeText() : print);
     if (wants_json_)
       print(nlohmann::ordered_json{{"role", chat::kAssistant},
                                    {"content", answer.generated.text},
@@ -220,7 +220,7 @@ class ChatLoop {
       log_line(fmt::format("the context has no room for the first {} turns: they were left out",
                            answer.n_left_out));
     if (answer.generated.ending == Ending::length) log_line("the answer was cut at max_new_tokens");
-    const bool was_interrupted = std::exchange(n_interrupts, 0) > 0;
+    const bool was_interrupted = std::exchange(n_stops, 0) > 0;
     return is_terminal_ || !was_interrupted;
   }
 
@@ -233,7 +233,7 @@ class ChatLoop {
 
 int run_chat_loop(const Job& job, Session& session, bool wants_json) {
   struct sigaction action = {};
-  action.sa_handler = [](int) { n_interrupts = n_interrupts + 1; };
+  action.sa_handler = [](int) { n_stops = n_stops + 1; };
   ::sigaction(SIGINT, &action, nullptr);  // without SA_RESTART: it ends a wait for a line, too
   return ChatLoop(job, session, wants_json).run();
 }
