@@ -227,10 +227,13 @@ class CausalLm : public LanguageModel {
   void write(HfConfig& /*config*/) const override {}
 
   std::string next_commands(const std::string& model) const override {
+    const bool talks = chats_ && !chats_->template_text().empty();
     return fmt::format(
-        "next: ferry generate --model {0} \"The first words\"\n      ferry eval --model {0} "
+        "next: {1}\n      ferry eval --model {0} "
         "--dataset TEXTS\n      ferry export --model {0} --output DIR\n",
-        model);
+        model,
+        talks ? fmt::format("ferry chat {}", model)
+              : fmt::format("ferry generate --model {} \"The first words\"", model));
   }
 
  private:

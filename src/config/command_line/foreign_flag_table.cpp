@@ -296,7 +296,7 @@ const std::vector<ForeignFlag>& foreign_flags() {
               "turn"),
       refused("roles_to_train", kChats, "assistant gpt"),
       refused("chat_template_jinja tool_format default_system default_system_message "
-              "system_prompt enable_thinking preserve_thinking template_thinking_key "
+              "enable_thinking preserve_thinking template_thinking_key "
               "split_thinking train_on_last_step_only eot_tokens messages conversations "
               "conversation roles chat",
               kChats),
