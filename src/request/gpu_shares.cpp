@@ -1,5 +1,7 @@
 #include "src/request/gpu_shares.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 

@@ -39,7 +39,7 @@ struct WritingRequest {
  * schema, penalties). */
 WritingRequest parse_request(std::string_view body, bool is_chat);
 
-/** What was written. */
+/** The text of an answer, and why it ended. */
 struct Written {
   std::string text;
   bool is_cut = false;  ///< at the most tokens or at the context, not where the model ended

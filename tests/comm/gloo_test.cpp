@@ -147,7 +147,7 @@ void mismatch() {
   }));
 }
 
-/** As a run does where it sees that another rank is gone: it ends the meeting. */
+/** Ends the meeting once a rank is gone, like a run that watches its ranks. */
 void connect_until_noticed() {
   const auto noticed = Clock::now() + 1500ms;
   ConnectOptions options;

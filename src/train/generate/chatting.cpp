@@ -132,7 +132,7 @@ class Lines {
   std::string read_;
 };
 
-/** What a person types, and what comes of it. */
+/** Lines of a person or a program, and the answers to them. */
 class ChatLoop {
  public:
   ChatLoop(const Job& job, Session& session, bool wants_json)

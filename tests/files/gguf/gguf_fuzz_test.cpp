@@ -60,7 +60,7 @@ std::string changed(std::string bytes, Draws& draws) {
 }
 
 /** True when the file opened; every value is then read. */
-bool opens_consistently(const std::filesystem::path& path) {
+bool opens_gguf_consistently(const std::filesystem::path& path) {
   try {
     const GgufFile file = GgufFile::open(path);
     size_t n_bytes = 0;
@@ -104,7 +104,7 @@ TEST(GgufFuzz, ChangedFilesOpenConsistentlyOrThrowError) {
   size_t n_opened = 0;
   constexpr size_t kFiles = 4000;
   for (size_t i = 0; i < kFiles; ++i)
-    n_opened += opens_consistently(dir.write("x.gguf", changed(whole, draws)));
+    n_opened += opens_gguf_consistently(dir.write("x.gguf", changed(whole, draws)));
   EXPECT_GT(n_opened, kFiles / 100);
   EXPECT_LT(n_opened, kFiles * 2 / 3);
 }
