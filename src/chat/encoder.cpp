@@ -8,6 +8,8 @@
 #include "src/base/json/json_reader.h"
 #include "src/chat/template_source.h"
 #include "src/data/content_hash.h"
+#include "src/files/hf/end_ids.h"
+#include "src/files/hf/hf_directory.h"
 #include "src/files/plain_file.h"
 
 namespace ferry::chat {
@@ -18,24 +20,17 @@ namespace fs = std::filesystem;
 /** The tokens that end a text by generation_config.json, and the tokenizer's own. */
 std::vector<std::string> end_texts_of(const fs::path& directory, const Tokenizer& tokenizer) {
   std::vector<std::string> texts;
-  const auto add = [&](int64_t id) {
+  const auto add = [&](int32_t id) {
     if (id < 0 || id >= tokenizer.vocab_size()) return;
-    const std::string& text = tokenizer.id_to_token(static_cast<int32_t>(id));
+    const std::string& text = tokenizer.id_to_token(id);
     if (!text.empty() && std::ranges::count(texts, text) == 0) texts.push_back(text);
   };
   add(tokenizer.special_ids().eos);
-  const fs::path file = directory / "generation_config.json";
+  const fs::path file = directory / kGenerationConfigName;
   if (!path_exists(file)) return texts;
   const auto config = JsonReader::parse(read_text_file(file),
                                         {file.string(), "chat.template", "remove or mend it"});
-  const auto ids = config.find("eos_token_id");
-  if (!ids) return texts;
-  if (!ids->is_list()) {
-    add(ids->integer(-1, INT32_MAX));
-  } else {
-    for (size_t i = 0; i < ids->size(); ++i)
-      add(ids->at(i).integer(-1, INT32_MAX));
-  }
+  std::ranges::for_each(end_ids_in(config), add);
   return texts;
 }
 

@@ -10,6 +10,7 @@
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/data/read/reader.h"
+#include "src/files/hf/end_ids.h"
 #include "src/files/plain_file.h"
 
 namespace ferry {
@@ -33,30 +34,17 @@ std::string unescaped(std::string text) {
   return text;
 }
 
-void add_ids(const JsonReader& reader, std::string_view key, std::vector<int32_t>& ids) {
-  const auto found = reader.find(key);
-  if (!found) return;
-  const auto add = [&](const JsonReader& id) {
-    ids.push_back(static_cast<int32_t>(id.integer(-1, INT32_MAX)));
-  };
-  if (!found->is_list()) return add(*found);
-  for (size_t i = 0; i < found->size(); ++i)
-    add(found->at(i));
-}
-
 /** The tokens that end a text: as generation_config.json says, else config.json, else the
  * tokenizer. */
 std::vector<int32_t> end_ids_of(const fs::path& file,
                                 const HfConfig& model,
                                 const Tokenizer& tokenizer) {
-  constexpr std::string_view kKey = "eos_token_id";
   std::vector<int32_t> ids;
   std::error_code error;
   if (fs::exists(file, error))
-    add_ids(JsonReader::parse(read_text_file(file),
-                              {file.string(), "generate.model", "remove or mend it"}),
-            kKey, ids);
-  if (ids.empty()) add_ids(model.fields(), kKey, ids);
+    ids = end_ids_in(JsonReader::parse(read_text_file(file),
+                                       {file.string(), "generate.model", "remove or mend it"}));
+  if (ids.empty()) ids = end_ids_in(model.fields());
   if (ids.empty()) ids.push_back(tokenizer.special_ids().eos);
   std::erase_if(ids, [](int32_t id) { return id < 0; });
   return ids;

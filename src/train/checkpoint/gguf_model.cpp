@@ -17,6 +17,7 @@
 #include "models/family.h"
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
+#include "src/files/hf/end_ids.h"
 #include "src/tasks/task.h"
 #include "src/text/spec/gguf_tokens.h"
 
@@ -516,23 +517,12 @@ class Describer {
     return templates;
   }
 
-  void add_ids(const std::optional<JsonReader>& json, std::vector<int32_t>& ids) const {
-    const auto found = json ? json->find("eos_token_id") : std::nullopt;
-    if (!found) return;
-    const auto add = [&](const JsonReader& id) {
-      ids.push_back(static_cast<int32_t>(id.integer(-1, INT32_MAX)));
-    };
-    if (!found->is_list()) return add(*found);
-    for (size_t i = 0; i < found->size(); ++i)
-      add(found->at(i));
-  }
-
   /** The tokens that end an answer by generation_config.json, else by config.json, and by the
    * tokenizer. Each stands once; ids beyond the vocabulary are left out. */
   std::vector<int32_t> stop_ids() const {
     std::vector<int32_t> ids;
-    add_ids(copied_json("generation_config.json"), ids);
-    if (ids.empty()) add_ids(model_.config().fields(), ids);
+    if (const auto config = copied_json(kGenerationConfigName)) ids = end_ids_in(*config);
+    if (ids.empty()) ids = end_ids_in(model_.config().fields());
     ids.push_back(tokens_.eos);
     std::vector<int32_t> stops;
     for (const int32_t id : ids)
