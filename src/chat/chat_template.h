@@ -1,7 +1,7 @@
 #pragma once
 // A chat template: the Jinja text by which a model's turns become one text, in the environment that
 // transformers 5 gives it (utils/chat_template_utils.py). jinja/ holds the one build of it,
-// no_jinja.cpp says what is missing in the other. Conversations come in as JSON
+// no_jinja.cpp stands for it where there is no engine. Conversations come in as JSON
 // (conversation.h), text and the places of its marked parts go out.
 //
 //   const auto chat = ChatTemplate::parse(source, "DIR/chat_template.jinja");

@@ -51,7 +51,7 @@ class ChatEncoder {
   uint64_t key() const;
 
   /** At most max_length tokens of a chat, whole answers where one fits. Nothing where the first
-   * answer has no room behind what is before it. Throws Error(data) with the place. */
+   * answer has no room behind its question. Throws Error(data) with the place. */
   std::optional<EncodedChat> encode(const Conversation& conversation,
                                     const Tokenizer& tokenizer,
                                     int64_t max_length,

@@ -72,7 +72,7 @@ auto within(milliseconds patience, Work work) -> std::optional<decltype(work())>
   }
 }
 
-/** Returns the result of `work`, or throws what it throws. Calls `look` meanwhile; where that
+/** Returns the result of `work`, or throws its exception. Calls `look` meanwhile; where `look`
  * throws, the thread of `work` is left behind. */
 template <typename Work>
 auto looking_on(const std::function<void()>& look, Work work) -> decltype(work()) {

@@ -114,7 +114,7 @@ ExportCheck check_export(const fs::path& model, const fs::path& target) {
   fs::path directory, whole;
   if (const auto trouble = words_of_trouble([&] {
         directory = config::find_model(model.string());
-        // An adapter is merged: what is written is as large as its model.
+        // An adapter is merged into a directory as large as its model.
         whole = config::is_adapter(directory) ? config::find_base(directory) : directory;
       })) {
     check.trouble = *trouble;
