@@ -647,22 +647,23 @@ int run_generate(config::CommandLine command) {
   return 0;
 }
 
-int run_chat(config::CommandLine command) {
-  const Job job = prepare_chat(std::move(command.config));
+/** Opens the model of a chat, and says what there is to say before the first turn. */
+std::unique_ptr<AskedModel> open_chat(const Job& job) {
   start_torch(job.config, job.machine);
-  const AskedModel asked(job);
+  auto asked = std::make_unique<AskedModel>(job);
   for (const std::string& note : job.notes)
     log_line(note);
-  return run_chat_loop(job, *asked.session, command.wants_json);
+  return asked;
+}
+
+int run_chat(config::CommandLine command) {
+  const ChatJob chat = prepare_chat(std::move(command.config));
+  return run_chat_loop(chat, *open_chat(chat.job)->session, command.wants_json);
 }
 
 int run_serve(config::CommandLine command) {
-  const Job job = prepare_chat(std::move(command.config));
-  start_torch(job.config, job.machine);
-  const AskedModel asked(job);
-  for (const std::string& note : job.notes)
-    log_line(note);
-  return serve_model(job, *asked.session);
+  const ChatJob chat = prepare_chat(std::move(command.config));
+  return serve_model(chat, *open_chat(chat.job)->session);
 }
 
 int run_export(const config::CommandLine& command) {

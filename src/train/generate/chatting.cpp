@@ -13,7 +13,6 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/utf8.h"
-#include "src/inputs/data.h"
 #include "src/inputs/model_files.h"
 
 namespace ferry {
@@ -27,16 +26,14 @@ chat::Turn turn_of(std::string_view role, std::string text) {
 
 }  // namespace
 
-Chatting::Chatting(const Job& job, Session& session)
-    : job_(job),
-      session_(session),
-      encoder_(chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer)) {
-  if (encoder_->template_text().empty()) {
+Chatting::Chatting(const ChatJob& chat, Session& session)
+    : job_(chat.job), session_(session), encoder_(*chat.encoder) {
+  if (encoder_.template_text().empty()) {
     chat::Conversation any;
     any.turns.push_back(turn_of(chat::kUser, "?"));
-    encoder_->ask(any, job.model.tokenizer, kPlace);  // says that there is none
+    encoder_.ask(any, job_.model.tokenizer, kPlace);  // says that there is none
   }
-  set_system(job.config.text("system_prompt"));
+  set_system(job_.config.text("system_prompt"));
 }
 
 void Chatting::set_system(std::string text) {
@@ -57,7 +54,7 @@ std::vector<int32_t> Chatting::question(int64_t& n_left_out) const {
   chat::Conversation seen = conversation_;
   const auto is_first_of_pair = [&](const chat::Turn& turn) { return turn.role == chat::kUser; };
   for (n_left_out = 0;;) {
-    std::vector<int32_t> ids = encoder_->ask(seen, job_.model.tokenizer, kPlace);
+    std::vector<int32_t> ids = encoder_.ask(seen, job_.model.tokenizer, kPlace);
     if (std::ssize(ids) <= room) return ids;
     const auto first = std::ranges::find_if(seen.turns, is_first_of_pair);
     const auto next = std::find_if(first + 1, seen.turns.end(), is_first_of_pair);
@@ -135,8 +132,8 @@ class Lines {
 /** Lines of a person or a program, and the answers to them. */
 class ChatLoop {
  public:
-  ChatLoop(const Job& job, Session& session, bool wants_json)
-      : chatting_(job, session),
+  ChatLoop(const ChatJob& chat, Session& session, bool wants_json)
+      : chatting_(chat, session),
         wants_json_(wants_json),
         is_terminal_(::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO)) {}
 
@@ -231,11 +228,11 @@ class ChatLoop {
 
 }  // namespace
 
-int run_chat_loop(const Job& job, Session& session, bool wants_json) {
+int run_chat_loop(const ChatJob& chat, Session& session, bool wants_json) {
   struct sigaction action = {};
   action.sa_handler = [](int) { n_stops = n_stops + 1; };
   ::sigaction(SIGINT, &action, nullptr);  // without SA_RESTART: it ends a wait for a line, too
-  return ChatLoop(job, session, wants_json).run();
+  return ChatLoop(chat, session, wants_json).run();
 }
 
 }  // namespace ferry

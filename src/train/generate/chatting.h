@@ -3,10 +3,8 @@
 // all, and answers the last one. `ferry chat` is a loop over it.
 
 #include <functional>
-#include <memory>
 #include <string>
 
-#include "src/chat/encoder.h"
 #include "src/train/generate/generation.h"
 
 namespace ferry {
@@ -19,9 +17,9 @@ struct ChatAnswer {
 
 class Chatting {
  public:
-  /** A job of prepare_chat() and its session outlive it. Throws Error(data) where the model has no
+  /** The chat's job and its session outlive it. Throws Error(data) where the model has no
    * chat template. */
-  Chatting(const Job& job, Session& session);
+  Chatting(const ChatJob& chat, Session& session);
 
   /** The first turn; empty for none. The chat begins anew. */
   void set_system(std::string text);
@@ -42,7 +40,7 @@ class Chatting {
 
   const Job& job_;
   Session& session_;
-  std::shared_ptr<const chat::ChatEncoder> encoder_;
+  const chat::ChatEncoder& encoder_;
   chat::Conversation conversation_;
   KeptText kept_;
   int64_t n_answers_ = 0;  ///< so far, also those that were taken back
@@ -50,6 +48,6 @@ class Chatting {
 
 /** `ferry chat`: turns from standard input, a line each, answers to standard output. The exit code.
  */
-int run_chat_loop(const Job& job, Session& session, bool wants_json);
+int run_chat_loop(const ChatJob& chat, Session& session, bool wants_json);
 
 }  // namespace ferry

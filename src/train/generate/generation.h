@@ -5,10 +5,12 @@
 // texts. `ferry generate` calls it, and a training that shows samples, between two steps.
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/chat/encoder.h"
 #include "src/inputs/prompts.h"
 #include "src/train/prepare/job.h"
 
@@ -42,9 +44,14 @@ bool generate_unless(Session& session,
                      const TakeText& take_text,
                      const TakeGenerated& take);
 
-/** The job of a chat: the plan has room for one text as long as the context, for which the only
- * prompt of job.generation stands. Throws Error as prepare_generation() does. */
-Job prepare_chat(config::Config config);
+/** The job of a chat, and the model's chat template. The plan has room for one text as long as the
+ * context, for which the only prompt of job.generation stands. */
+struct ChatJob {
+  Job job;
+  std::shared_ptr<const chat::ChatEncoder> encoder;
+};
+/** Throws Error as prepare_generation() does. */
+ChatJob prepare_chat(config::Config config);
 
 /** The tokens of one text whose keys and values the session keeps, so that a text that begins alike
  * is read from where it differs. */

@@ -118,7 +118,7 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   return job;
 }
 
-Job prepare_chat(config::Config config) {
+ChatJob prepare_chat(config::Config config) {
   // Keys and values of a whole context would take the memory of many models.
   constexpr int64_t kContext = 8192, kRead_tokens = 512;
   Job job = open_job(std::move(config));
@@ -127,15 +127,14 @@ Job prepare_chat(config::Config config) {
   rule.uses_cache = true;
   rule.n_sequences_max = 1;
   // The configuration of a base model that was trained on chats may know another end.
-  const int32_t end =
-      chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer)
-          ->end_of_answer(job.model.tokenizer);
+  auto encoder = chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer);
+  const int32_t end = encoder->end_of_answer(job.model.tokenizer);
   if (end >= 0 && std::ranges::count(rule.end_ids, end) == 0) rule.end_ids.push_back(end);
   // Plan and session are for the longest text that may come.
   job.generation.prompts.push_back(
       {.text = {}, .ids = std::vector<int32_t>(static_cast<size_t>(rule.context))});
   make_plan_of(job, kRead_tokens);
-  return job;
+  return {std::move(job), std::move(encoder)};
 }
 
 }  // namespace ferry

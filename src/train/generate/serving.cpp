@@ -4,14 +4,11 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <memory>
 #include <random>
 
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/utf8.h"
-#include "src/chat/encoder.h"
-#include "src/inputs/data.h"
 #include "src/inputs/model_files.h"
 #include "src/serve/server.h"
 
@@ -21,11 +18,8 @@ namespace {
 /** Writes what requests ask for, one after another. */
 class ModelWriter {
  public:
-  ModelWriter(const Job& job, Session& session)
-      : job_(job),
-        session_(session),
-        encoder_(
-            chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer)) {}
+  ModelWriter(const ChatJob& chat, Session& session)
+      : job_(chat.job), session_(session), encoder_(*chat.encoder) {}
 
   serve::Written write(const serve::WritingRequest& request,
                        const std::function<bool()>& goes_on,
@@ -50,7 +44,7 @@ class ModelWriter {
     if (!system.empty() && conversation.turns.front().role == chat::kUser)
       conversation.turns.insert(conversation.turns.begin(),
                                 {.role = std::string(chat::kSystem), .text = system});
-    Prompt prompt = {.text = {}, .ids = encoder_->ask(conversation, tokenizer, "messages")};
+    Prompt prompt = {.text = {}, .ids = encoder_.ask(conversation, tokenizer, "messages")};
     if (std::ssize(prompt.ids) > context)
       throw serve::ApiError{400, "exceed_context_size_error",
                             fmt::format("the messages have {} tokens, and the context is {}",
@@ -79,7 +73,7 @@ class ModelWriter {
 
   const Job& job_;
   Session& session_;
-  std::shared_ptr<const chat::ChatEncoder> encoder_;
+  const chat::ChatEncoder& encoder_;
   KeptText kept_;
 };
 
@@ -87,14 +81,15 @@ volatile sig_atomic_t ends = 0;
 
 }  // namespace
 
-int serve_model(const Job& job, Session& session) {
+int serve_model(const ChatJob& chat, Session& session) {
+  const Job& job = chat.job;
   const auto integer = [&](const char* key) { return static_cast<int>(job.config.integer(key)); };
   const serve::ServerSettings settings = {.host = job.config.text("host"),
                                           .port = integer("port"),
                                           .api_key = job.config.text("api_key"),
                                           .allow_origin = job.config.text("allow_origin"),
                                           .model = name_of_model(job.config)};
-  ModelWriter writer(job, session);
+  ModelWriter writer(chat, session);
   serve::Server server(settings);
   struct sigaction action = {};
   action.sa_handler = [](int) { ends = 1; };

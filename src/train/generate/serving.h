@@ -5,8 +5,8 @@
 
 namespace ferry {
 
-/** Answers requests until Ctrl-C or SIGTERM, for a job of prepare_chat(). The exit code. Throws
+/** Answers requests until Ctrl-C or SIGTERM, by the model of a chat's job. The exit code. Throws
  * Error where the port is taken. */
-int serve_model(const Job& job, Session& session);
+int serve_model(const ChatJob& chat, Session& session);
 
 }  // namespace ferry
