@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/chat/template_source.h"
+#include "tests/chat/chats.h"
 #include "tests/text/model_files.h"
 
 namespace ferry::chat {
@@ -18,18 +19,6 @@ using testing::IsEmpty;
 constexpr int kSep = 3, kHello = 5, kWorld = 6, kThe = 13, kOpen = 17, kClose = 18, kSepWord = 19;
 
 constexpr const char* kTemplate = "{% for m in messages %}{{ m.content + ' [SEP] ' }}{% endfor %}";
-
-Conversation chat_of(const std::vector<std::string>& texts) {
-  Conversation chat;
-  for (size_t i = 0; i < texts.size(); ++i)
-    chat.turns.push_back({.role = std::string(i % 2 == 0 ? kUser : kAssistant),
-                          .text = texts[i],
-                          .thinking = {},
-                          .calls = {},
-                          .name = {},
-                          .call_id = {}});
-  return chat;
-}
 
 class ChatEncoderTest : public testing::Test {
  protected:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"
+#include "tests/chat/chats.h"
 
 namespace ferry::chat {
 namespace {
@@ -29,19 +30,6 @@ Renderer renderer_of(const std::string& source) {
                    .now = 0,
                    .control_texts = {"<|im_start|>", "<|im_end|>", "<|user|>", "</s>"},
                    .end_texts = {"</s>"}});
-}
-
-/** Turns of user and assistant by turns. */
-Conversation chat_of(const std::vector<std::string>& texts) {
-  Conversation chat;
-  for (size_t i = 0; i < texts.size(); ++i)
-    chat.turns.push_back({.role = std::string(i % 2 == 0 ? kUser : kAssistant),
-                          .text = texts[i],
-                          .thinking = {},
-                          .calls = {},
-                          .name = {},
-                          .call_id = {}});
-  return chat;
 }
 
 std::vector<std::string> learnt(const std::string& source,
