@@ -168,6 +168,10 @@ Plan make_plan(const ModelTable& model,
 /** The same plan, and nothing where none fits. Searches may run in several threads. */
 std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& request);
 
+/** The request with the plan's ways to split a step, reduce gradients and gather weights, so that a
+ * search looks at no others. */
+PlanRequest with_rank_choices_of(const Plan& plan, PlanRequest request);
+
 /** The order in which a request's blocks are updated. */
 constexpr UpdateOrder update_order_of(const PlanRequest& request) {
   return request.clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;

@@ -22,21 +22,40 @@ constexpr double kPendingLaunches = 1024;
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
-/** Passes with the same key are one CUDA graph. The key names a block, a micro-batch and the
- * regions that a pass reads and writes (src/engine/cuda/block_graphs.h). A forward that is done
- * again for a backward is the graph of the first one, where both save in the same place. */
-using GraphKey = std::vector<int>;
-GraphKey graph_key_of(const Action& action) {
-  GraphKey key = {action.verb == Verb::backward, action.block, action.micro};
-  for (const std::vector<Bytes>* all : {&action.reads, &action.writes}) {
-    const auto begin = static_cast<std::ptrdiff_t>(key.size());
-    for (const Bytes& bytes : *all)
-      key.push_back(bytes.region);
-    std::sort(key.begin() + begin, key.end());  // the order of an action's list says nothing
-    key.push_back(-1);
+/** The CUDA graphs of a list. Passes with the same key are one graph. The key names a block, a
+ * micro-batch and the regions that a pass reads and writes (src/engine/cuda/block_graphs.h). A
+ * forward that is done again for a backward is the graph of the first one, where both save in the
+ * same place. */
+struct Graphs {
+  explicit Graphs(const CostModel& cost, const StepList& list) : of_action(list.size(), -1) {
+    std::map<std::vector<int>, int> numbers;
+    std::vector<int> key;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Action& action = list[i];
+      if (!cost.may_be_replayed(action)) continue;
+      key = {action.verb == Verb::backward, action.block, action.micro};
+      for (const std::vector<Bytes>* all : {&action.reads, &action.writes}) {
+        const auto begin = static_cast<std::ptrdiff_t>(key.size());
+        for (const Bytes& bytes : *all)
+          key.push_back(bytes.region);
+        std::sort(key.begin() + begin, key.end());  // the order of an action's list says nothing
+        key.push_back(-1);
+      }
+      const auto [at, is_new] = numbers.try_emplace(key, static_cast<int>(all.size()));
+      if (is_new) all.push_back({.micro = action.micro});
+      of_action[i] = at->second;
+      ++all[static_cast<size_t>(at->second)].n_in_step;
+    }
   }
-  return key;
-}
+  struct Graph {
+    int micro = 0;
+    int n_in_step = 0;  ///< passes that replay it
+    double recorded_share =
+        -1;  ///< of the micro-batches that it stands for; below 0: not yet known
+  };
+  std::vector<Graph> all;      ///< in the order of the list
+  std::vector<int> of_action;  ///< -1: none
+};
 
 /** The share of each action that is replayed as CUDA graphs. A pass is recorded as a graph when it
  * comes the second time, until there are as many graphs as are kept: in the first step those that
@@ -45,37 +64,34 @@ std::vector<double> replayed_shares(const CostModel& cost,
                                     const StepList& list,
                                     AccumulationOrder order,
                                     double n_each) {
-  std::map<GraphKey, int> n_in_step;
-  for (const Action& action : list)
-    if (cost.may_be_replayed(action)) ++n_in_step[graph_key_of(action)];
-  std::map<GraphKey, double> recorded;
+  using Graph = Graphs::Graph;
+  Graphs graphs(cost, list);
   double n_left = kBlockGraphs_max;
   // Micro-batches that are simulated as one come in turn in horizontal order: all passes of the
   // first come before those of the next.
   const bool in_turns = order == AccumulationOrder::horizontal && n_each > 1;
   for (const bool comes_twice : {true, false}) {
-    const auto is_recorded_now = [&](const GraphKey& key) {
-      return (n_in_step.at(key) > 1) == comes_twice;
+    const auto is_recorded_now = [&](const Graph& graph) {
+      return (graph.n_in_step > 1) == comes_twice;
     };
-    std::map<int, std::set<GraphKey>> turns;
+    std::map<int, std::vector<Graph*>> turns;  // by micro-batch
     if (in_turns)
-      for (const auto& [key, n] : n_in_step)
-        if (is_recorded_now(key)) turns[key[2]].insert(key);
-    for (const Action& action : list) {
-      if (!cost.may_be_replayed(action)) continue;
-      const GraphKey key = graph_key_of(action);
-      if (!is_recorded_now(key) || recorded.contains(key)) continue;
-      const std::set<GraphKey> alone = {key};
-      const std::set<GraphKey>& turn = in_turns ? turns.at(action.micro) : alone;
+      for (Graph& graph : graphs.all)
+        if (is_recorded_now(graph)) turns[graph.micro].push_back(&graph);
+    for (Graph& graph : graphs.all) {  // in the order in which they come first
+      if (!is_recorded_now(graph) || graph.recorded_share >= 0) continue;
+      std::vector<Graph*> alone = {&graph};
+      const std::vector<Graph*>& turn = in_turns ? turns.at(graph.micro) : alone;
       const double n = static_cast<double>(turn.size()) * n_each, n_here = std::min(n, n_left);
-      for (const GraphKey& one : turn)
-        recorded[one] = n_here / n;
+      for (Graph* one : turn)
+        one->recorded_share = n_here / n;
       n_left -= n_here;
     }
   }
   std::vector<double> shares(list.size(), 0.0);
   for (size_t i = 0; i < list.size(); ++i)
-    if (cost.may_be_replayed(list[i])) shares[i] = recorded.at(graph_key_of(list[i]));
+    if (const int graph = graphs.of_action[i]; graph >= 0)
+      shares[i] = graphs.all[static_cast<size_t>(graph)].recorded_share;
   return shares;
 }
 
@@ -110,6 +126,8 @@ class Simulator {
           ended_[static_cast<size_t>(step)][i] = kNever;
         }
     began_ = ended_;
+    for (size_t lane = 0; lane < n_lanes; ++lane)
+      if (!queues_[lane].empty()) used_.push_back(lane);
     for (size_t r = 0; r < ranks.size(); ++r) {
       const bool is_as_before = r > 0 && &ranks[r].cost == &ranks[r - 1].cost;
       if (!is_as_before) speeds_.push_back(speeds_of(ranks[r], serial));
@@ -118,7 +136,7 @@ class Simulator {
   }
 
   void run() {
-    while (start_ready() || n_running() > 0)
+    while (start_ready() || n_running_ > 0)
       advance();
     for (size_t lane = 0; lane < queues_.size(); ++lane)
       FERRY_CHECK(next_[lane] == queues_[lane].size(), "the simulation stands still");
@@ -365,7 +383,7 @@ class Simulator {
     bool any = false;
     for (bool again = true; again;) {
       again = false;
-      for (size_t lane = 0; lane < queues_.size(); ++lane) {
+      for (const size_t lane : used_) {
         if (running_[lane].is_running || next_[lane] == queues_[lane].size()) continue;
         const Item item = queues_[lane][next_[lane]];
         if (!is_ready(lane, item)) continue;
@@ -374,6 +392,7 @@ class Simulator {
         blockers_[lane] = nullptr;
         began_[static_cast<size_t>(item.step)][item.entry] = now_;
         running_[lane] = {item, submit(item), true};
+        ++n_running_;
         any = again = true;
         if (running_[lane].left_s > 0) continue;
         end(lane);
@@ -414,9 +433,7 @@ class Simulator {
     const Item item = running_[lane].item;
     ended_[static_cast<size_t>(item.step)][item.entry] = now_;
     running_[lane].is_running = false;
-  }
-  int n_running() const {
-    return static_cast<int>(std::ranges::count_if(running_, &Running::is_running));
+    --n_running_;
   }
   /** The speeds of a rank's queues beside each other. */
   const std::array<double, kQueues>& speeds_of(size_t rank) const {
@@ -429,18 +446,20 @@ class Simulator {
                                         32 * runs(QueueId::collective)];
   }
   void advance() {
-    if (n_running() == 0) return;
-    std::vector<const std::array<double, kQueues>*> speeds;
+    if (n_running_ == 0) return;
+    speeds_now_.clear();
     for (size_t rank = 0; rank < ranks_.size(); ++rank)
-      speeds.push_back(&speeds_of(rank));
-    const auto speed_of = [&](size_t lane) { return (*speeds[lane / kQueues])[lane % kQueues]; };
+      speeds_now_.push_back(&speeds_of(rank));
+    const auto speed_of = [&](size_t lane) {
+      return (*speeds_now_[lane / kQueues])[lane % kQueues];
+    };
     double step_s = kNever;
-    for (size_t lane = 0; lane < running_.size(); ++lane)
+    for (const size_t lane : used_)
       if (running_[lane].is_running)
         step_s = std::min(step_s, running_[lane].left_s / speed_of(lane));
     FERRY_CHECK(step_s < kNever, "an action of the simulation never ends");
     now_ += step_s;
-    for (size_t lane = 0; lane < running_.size(); ++lane) {
+    for (const size_t lane : used_) {
       if (!running_[lane].is_running) continue;
       running_[lane].left_s -= step_s * speed_of(lane);
       if (running_[lane].left_s <= 1e-12) end(lane);
@@ -452,12 +471,15 @@ class Simulator {
   std::vector<Rank> ranks_;
   std::vector<Entry> entries_;  ///< rank by rank
   std::vector<Speeds> speeds_;
+  std::vector<size_t> used_;  ///< the lanes that have work
   // By lane, a queue of a rank.
   std::vector<std::vector<Item>> queues_;
   std::vector<size_t> next_, n_seen_;
   std::vector<const double*> blockers_;  ///< the end that the next item was last seen to wait for
   std::vector<Running> running_;
-  std::vector<std::vector<double>> began_, ended_;  ///< by step, entry
+  int n_running_ = 0;
+  std::vector<const std::array<double, kQueues>*> speeds_now_;  ///< by rank; kept for its memory
+  std::vector<std::vector<double>> began_, ended_;              ///< by step, entry
   double now_ = 0;
 };
 

@@ -180,35 +180,50 @@ struct Variant {
   bool operator==(const Variant&) const = default;
 };
 
-/** Micro-batches of a step that the first rank has. */
-int64_t n_micro_of_first(const Plan& plan) {
+/** The least seconds that a rank's passes take, of the rank that takes the longest. */
+double least_passes_seconds(const RankCosts& costs,
+                            const Plan& plan,
+                            std::optional<Activations> most = {}) {
   const Ranks& ranks = plan.shape.ranks;
-  if (ranks.shares.empty() || ranks.n_stages > 1) return plan.shape.n_micro_max;
-  return Rounds(ranks, static_cast<int>(plan.n_micro)).n_of(0);
+  if (ranks.n_stages > 1 || (ranks.shares.empty() && !costs.are_unlike()))
+    return costs.first().passes_seconds(plan.shape.n_micro_max, most);
+  const Rounds rounds(ranks, static_cast<int>(plan.n_micro));
+  // Shares say how fast the GPUs are if the profile does not: the first rank speaks for itself.
+  const int n_known = costs.are_unlike() ? ranks.world : 1;
+  std::map<int, int> n_micro_of_kind;
+  for (int rank = 0; rank < n_known; ++rank) {
+    int& n_micro = n_micro_of_kind[costs.kind_of(rank)];
+    n_micro = std::max(n_micro, rounds.n_of(rank));
+  }
+  double most_s = 0;
+  for (int rank = 0; rank < n_known; ++rank)
+    if (const auto its = n_micro_of_kind.extract(costs.kind_of(rank)))
+      most_s = std::max(most_s, costs.of(rank).passes_seconds(its.mapped(), most));
+  return most_s;
 }
 
 /** False where a lower bound of a step's time is no less than what is wanted. One bound is
  * computing alone, with as little recomputed as keep_more() may leave; the other is copying
  * weights alone. */
-bool can_be_faster(const CostModel& cost,
+bool can_be_faster(const RankCosts& costs,
                    const PlanRequest& request,
                    const Plan& plan,
                    const Variant& variant,
                    double enough_s) {
   const Activations most = one_more_kept(variant.candidate.choice.activations);
-  return cost.passes_seconds(n_micro_of_first(plan), most) < enough_s &&
+  return least_passes_seconds(costs, plan, most) < enough_s &&
          (variant.filling.part == Filling::Part::weights ||
-          cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/false)) <
-              enough_s);
+          costs.first().least_fetch_seconds(
+              least_fetched_bytes(request, plan, /*is_filled=*/false)) < enough_s);
 }
 
 /** The same of a plan that is laid out, before it is simulated. */
-bool can_be_faster(const CostModel& cost,
+bool can_be_faster(const RankCosts& costs,
                    const PlanRequest& request,
                    const Plan& plan,
                    double enough_s) {
-  return cost.passes_seconds(n_micro_of_first(plan)) < enough_s &&
-         cost.least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/true)) <
+  return least_passes_seconds(costs, plan) < enough_s &&
+         costs.first().least_fetch_seconds(least_fetched_bytes(request, plan, /*is_filled=*/true)) <
              enough_s;
 }
 
@@ -230,16 +245,18 @@ namespace {
 
 class Searcher {
  public:
-  /** `rival_share`: for rivals(). */
+  /** `rival_share`: for rivals(). `below_s`: search_plan()'s. */
   Searcher(const ModelTable& model,
            const PlanRequest& request,
            Takes takes,
-           std::optional<double> rival_share = {})
+           std::optional<double> rival_share = {},
+           std::optional<double> below_s = {})
       : model_(model),
         request_(request),
         compares_times_(request.machine && takes == Takes::fastest),
         keeps_rivals_(rival_share.has_value()),
-        near_share_(rival_share) {
+        near_share_(rival_share),
+        below_s_(below_s) {
     if (compares_times_ && may_rebalance()) near_share_ = rival_share.value_or(kRival_share);
   }
 
@@ -335,15 +352,21 @@ class Searcher {
   }
   /** True where late updates may make the plan the fastest. */
   bool may_defer_updates(const Plan& plan) const {
-    return !found_.plan || least_seconds_with_late_updates(plan) < enough_seconds(*found_.plan);
+    const std::optional<double> enough_s = enough_seconds();
+    return !enough_s || least_seconds_with_late_updates(plan) < *enough_s;
   }
 
   double near_seconds(const Plan& of) const {
     return of.predicted->step_s * (1 + near_share_.value_or(0));
   }
-  /** A plan that takes longer beside `than` is of no use. */
-  double enough_seconds(const Plan& than) const {
-    return near_share_ ? near_seconds(than) : faster_than_seconds(than);
+  /** A plan that takes longer is of no use. Nothing where any plan is. */
+  std::optional<double> enough_seconds() const {
+    std::optional<double> enough_s;
+    if (below_s_) enough_s = *below_s_ * (1 + near_share_.value_or(0));
+    if (!found_.plan || !found_.plan->predicted) return enough_s;
+    const double found_s =
+        near_share_ ? near_seconds(*found_.plan) : faster_than_seconds(*found_.plan);
+    return std::min(found_s, enough_s.value_or(found_s));
   }
   /** The fastest plan of each candidate, if it is near the fastest of all; the fastest first. */
   std::vector<Found> near_plans() const {
@@ -475,9 +498,8 @@ class Searcher {
     std::optional<RankCosts> costs;
     if (compares_times_)
       costs.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
-    const CostModel* const cost = costs ? &costs->first() : nullptr;
-    if (found_.plan && cost &&
-        !can_be_faster(*cost, request_, plan, variant, enough_seconds(*found_.plan)))
+    if (const auto enough_s = enough_seconds();
+        enough_s && costs && !can_be_faster(*costs, request_, plan, variant, *enough_s))
       return {};
     const bool fills =
         request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
@@ -485,7 +507,7 @@ class Searcher {
         fills ? fill(request_, plan, found_, variant.filling) : fit(request_, plan.shape, found_);
     int64_t lacking = in_memory.total();
     if (variant.uses_nvme && in_memory.gpu_bytes == 0) {
-      if (lacking > 0 && !can_be_faster_on_nvme(cost, lacking)) return {};
+      if (lacking > 0 && costs && !can_be_faster_on_nvme(costs->first(), lacking)) return {};
       if (lacking > 0 || request_.placement) lacking = move_states(request_, plan, found_).total();
     }
     if (lacking == 0 && !variant.uses_nvme) fit_in_memory_.push_back(variant);
@@ -497,20 +519,21 @@ class Searcher {
       found_.nearest = std::move(plan);
       return {};
     }
-    if (!cost) return plan;
-    if (found_.plan && !can_be_faster(*cost, request_, plan, enough_seconds(*found_.plan)))
+    if (!costs) return plan;
+    if (const auto enough_s = enough_seconds();
+        enough_s && !can_be_faster(*costs, request_, plan, *enough_s))
       return {};
     plan.predicted = simulate_plan(*costs, request_, plan);
     return plan;
   }
   /** False where the drive takes too long for so many bytes of states that memory lacks. */
-  bool can_be_faster_on_nvme(const CostModel* cost, int64_t lacking_bytes) const {
-    if (!found_.plan || !cost) return true;
+  bool can_be_faster_on_nvme(const CostModel& cost, int64_t lacking_bytes) const {
+    const std::optional<double> enough_s = enough_seconds();
+    if (!enough_s) return true;
     const NvmeProfile& drive = request_.machine->nvme.front();
     const auto n_bytes = static_cast<double>(lacking_bytes);
-    return cost->least_drive_seconds(n_bytes / drive.read_bytes_per_s,
-                                     n_bytes / drive.write_bytes_per_s) <
-           enough_seconds(*found_.plan);
+    return cost.least_drive_seconds(n_bytes / drive.read_bytes_per_s,
+                                    n_bytes / drive.write_bytes_per_s) < *enough_s;
   }
 
   void keep_if_faster(const Variant& variant, Plan plan) {
@@ -528,6 +551,7 @@ class Searcher {
   bool keeps_rivals_;
   /** Plans that take no more than this share longer than the fastest are kept, too. */
   std::optional<double> near_share_;
+  std::optional<double> below_s_;                      ///< slower plans are of no use to the caller
   std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
   Search found_;
   Variant best_;                ///< the variant of the plan that was found
@@ -546,9 +570,12 @@ bool also_generates(const PlanRequest& request) {
 
 }  // namespace
 
-Search search_plan(const ModelTable& model, const PlanRequest& request, Takes takes) {
+Search search_plan(const ModelTable& model,
+                   const PlanRequest& request,
+                   Takes takes,
+                   std::optional<double> below_s) {
   if (!also_generates(request) || request.micro_batch_size)
-    return Searcher(model, request, takes).go();
+    return Searcher(model, request, takes, {}, below_s).go();
   // The micro-batch fixes the bits of a training: it is chosen as if nothing was generated.
   PlanRequest both = request, trains = request;
   trains.generation = {};

@@ -23,9 +23,12 @@ struct Search {
 /** The plan that is taken of several that fit. The question whether there is one needs no times. */
 enum class Takes { fastest, first };
 
+/** With `below_s` only plans of faster steps are wanted: where there is none, the search may find a
+ * slower plan or nothing. */
 Search search_plan(const ModelTable& model,
                    const PlanRequest& request,
-                   Takes takes = Takes::fastest);
+                   Takes takes = Takes::fastest,
+                   std::optional<double> below_s = {});
 
 /** Plans that are promised within this share of the fastest may each be the fastest. */
 inline constexpr double kRival_share = 0.1;

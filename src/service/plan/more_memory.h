@@ -15,8 +15,9 @@ struct MemoryGain {
   double step_s;
 };
 
-/** The gain of the GPU's memory is looked for beside the plan itself, in a thread of its own from
- * the construction on: it takes as long. */
+/** The gain of the GPU's memory is looked for in a thread of its own: it takes as long as the plan
+ * itself. With one GPU the thread begins at the construction. Several GPUs share the step as in the
+ * plan, so it begins when there is one. */
 class MoreMemory {
  public:
   /** Both outlive it. */
@@ -26,6 +27,8 @@ class MoreMemory {
   std::vector<MemoryGain> gains(const Plan& plan);
 
  private:
+  void begin(const PlanRequest& request);
+
   const ModelTable& model_;
   const PlanRequest& request_;
   std::future<std::optional<Plan>> with_gpu_;
