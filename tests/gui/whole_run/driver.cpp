@@ -100,6 +100,16 @@ QWidget* Hands::wait_for(const QString& name, double seconds) {
   return widget;
 }
 
+void Hands::press_shortcut_of(const QString& action, double seconds) {
+  const auto* const its = window_.findChild<QAction*>(action);
+  ASSERT_TRUE(its) << "there is no " << action.toStdString();
+  if (!wait_until(
+          action.toUtf8(), [&] { return its->isEnabled(); }, seconds))
+    return;
+  const QKeyCombination keys = its->shortcut()[0];
+  press(keys.key(), keys.keyboardModifiers());
+}
+
 void Hands::click(QWidget& widget) {
   for (QWidget* parent = widget.parentWidget(); parent; parent = parent->parentWidget())
     if (auto* area = qobject_cast<QScrollArea*>(parent)) area->ensureWidgetVisible(&widget);

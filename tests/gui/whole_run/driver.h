@@ -55,6 +55,8 @@ class Hands {
 
   /** Waits until it is on the screen and takes clicks. */
   QWidget* wait_for(const QString& name, double seconds = 30);
+  /** Presses the action's shortcut once the action is enabled. */
+  void press_shortcut_of(const QString& action, double seconds = 30);
   /** Waits while events go on; false, and a failure that says what did not come, after `seconds`.
    */
   static bool wait_until(const char* what,

@@ -129,8 +129,7 @@ TEST(WholeRun, PausesGoesOnAndStops) {
   Shown again(desk);
   Hands new_hands(*again.window);
   open_only_run(again, new_hands);
-  ASSERT_TRUE(new_hands.wait_for("stop_button"));
-  new_hands.press(Qt::Key_Period, Qt::ControlModifier);
+  new_hands.press_shortcut_of("action_stop");
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
   EXPECT_TRUE(fs::exists(run / ("checkpoint-" + std::to_string(last_step_of(run)) + "/COMPLETE")));
 }
@@ -151,8 +150,7 @@ TEST(WholeRun, AKilledTrainerIsSaidAndResumed) {
   const int64_t at_kill = last_step_of(run);
   hands.click(*resume);
   ASSERT_TRUE(Hands::wait_until("more steps", [&] { return last_step_of(run) > at_kill; }));
-  ASSERT_TRUE(hands.wait_for("stop_button"));
-  hands.press(Qt::Key_Period, Qt::ControlModifier);
+  hands.press_shortcut_of("action_stop");
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
 }
 
@@ -176,8 +174,7 @@ TEST(WholeRun, AKilledAppLeavesItsRun) {
   Shown shown(desk);
   Hands hands(*shown.window);
   open_only_run(shown, hands);
-  ASSERT_TRUE(hands.wait_for("stop_button"));
-  hands.press(Qt::Key_Period, Qt::ControlModifier);
+  hands.press_shortcut_of("action_stop");
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
 }
 
