@@ -140,7 +140,8 @@ TEST_F(Adapters, AreUsedBesideTheirModelAndMerged) {
   for (const std::string& name : merged)
     EXPECT_TRUE(name.find("lora") == std::string::npos && !name.starts_with("base_model")) << name;
   const double beside = loss_of("whole/final");
-  EXPECT_NEAR(loss_of("merged"), beside, 1e-5);
+  // GPUs compute in 16 bits here, to which the merged weights are rounded.
+  EXPECT_NEAR(loss_of("merged"), beside, device() == "cuda" ? 4e-3 : 1e-5);
   EXPECT_NEAR(losses_of("whole").back(), beside, 1e-5);
 
   // An adapter that lacks the files of its model finds them there.
