@@ -1400,6 +1400,14 @@
         <source>“%1” that holds 95 % of them whole: %2; 99 %: %3; all: %4.</source>
         <translation>能完整容纳其中 95 % 的“%1”：%2；99 %：%3；全部：%4。</translation>
     </message>
+    <message>
+        <source>⚠ A fault: %1: %2.</source>
+        <translation>⚠ 错误：%1：%2。</translation>
+    </message>
+    <message>
+        <source>⚠ A warning: %1: %2.</source>
+        <translation>⚠ 警告：%1：%2。</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::DoctorPage</name>
@@ -6727,6 +6735,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>any that is free</source>
         <translation>任意空闲端口</translation>
     </message>
+    <message>
+        <source>Look for faults first</source>
+        <translation>先检查错误</translation>
+    </message>
+    <message>
+        <source>Looks for faults that no error shows, before the first step: answers whose end is not learnt, labels that nothing has, texts in both parts of the data, a template that leaves turns out, and the like. Off saves the seconds that it takes.</source>
+        <translation>在第一步之前检查不会报错的问题：学不到结尾的回答、没有文本的标签、同时出现在两部分数据中的文本、略去轮次的模板等。关闭可省去检查所需的几秒。</translation>
+    </message>
 </context>
 <context>
     <name>service</name>
@@ -7321,6 +7337,170 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>; </source>
         <translation>；</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts have no token to learn, first in text %3</source>
+        <translation>%2 条文本中有 %1 条没有可学习的词元，首先是第 %3 条</translation>
+    </message>
+    <message>
+        <source>raise max_length, or look at them with `ferry preview`</source>
+        <translation>调大 max_length，或在预览中查看</translation>
+    </message>
+    <message>
+        <source>%1 of %2 answers have no end token among what is learnt, first in text %3</source>
+        <translation>%2 个回答中有 %1 个学不到结束标记，首先在第 %3 条</translation>
+    </message>
+    <message>
+        <source>the model would not learn to stop: mend the chat template&apos;s generation marks, or name the end token in tokenizer_config.json</source>
+        <translation>模型学不会停止：请修正对话模板的生成标记，或在 tokenizer_config.json 中指定结束标记</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts are cut to max_length, first in text %3</source>
+        <translation>%2 条文本中有 %1 条被截断到 max_length，首先是第 %3 条</translation>
+    </message>
+    <message>
+        <source>their ends are not learnt: raise max_length</source>
+        <translation>它们的结尾学不到：请调大 max_length</translation>
+    </message>
+    <message>
+        <source>%1 of %2 answers are empty, first in text %3</source>
+        <translation>%2 个回答中有 %1 个为空，首先在第 %3 条</translation>
+    </message>
+    <message>
+        <source>leave these rows out</source>
+        <translation>去掉这些行</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts are empty, first in text %3</source>
+        <translation>%2 条文本中有 %1 条为空，首先是第 %3 条</translation>
+    </message>
+    <message>
+        <source>leave these rows out, or name the right column</source>
+        <translation>去掉这些行，或指定正确的列</translation>
+    </message>
+    <message>
+        <source>the data or the template writes it, and the tokenizer, too: take it out of one</source>
+        <translation>数据或模板写了它，分词器又写了一次：请去掉其中之一</translation>
+    </message>
+    <message>
+        <source>the tokenizer puts it before every text, so the model knows no others: add it to the chat template</source>
+        <translation>分词器在每条文本前都加上它，模型没见过别的形式：请把它加入对话模板</translation>
+    </message>
+    <message>
+        <source>there is nothing to learn: are the data sorted, or is it the wrong column?</source>
+        <translation>没有可学习的内容：数据是否排过序，或者列选错了？</translation>
+    </message>
+    <message>
+        <source>the model cannot learn them: shuffle the data, or add such texts</source>
+        <translation>模型学不到它们：请打乱数据，或加入这样的文本</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts are there before, first in text %3</source>
+        <translation>%2 条文本中有 %1 条是重复的，首先是第 %3 条</translation>
+    </message>
+    <message>
+        <source>they count twice, and hide what the model has learnt by heart: leave them out</source>
+        <translation>它们被重复计算，并掩盖模型死记硬背的内容：请去掉</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts are there before with another label, first in text %3</source>
+        <translation>%2 条文本中有 %1 条以另一个标签出现过，首先是第 %3 条</translation>
+    </message>
+    <message>
+        <source>no model can learn both</source>
+        <translation>没有模型能同时学会两者</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts to evaluate are trained on, too, first in text %3</source>
+        <translation>%2 条评估文本中有 %1 条也用于训练，首先是第 %3 条</translation>
+    </message>
+    <message>
+        <source>their scores say nothing of new texts: leave them out of one</source>
+        <translation>它们的得分说明不了新文本的情况：请从其中一处去掉</translation>
+    </message>
+    <message>
+        <source>learning_rate is %1, and such trainings mostly have about %2</source>
+        <translation>learning_rate 为 %1，而这类训练通常约为 %2</translation>
+    </message>
+    <message>
+        <source>the loss would most likely run away</source>
+        <translation>损失很可能会发散</translation>
+    </message>
+    <message>
+        <source>it would hardly learn</source>
+        <translation>它几乎学不到东西</translation>
+    </message>
+    <message>
+        <source>packing gains nothing: no two of %1 texts fit into %2 tokens</source>
+        <translation>打包没有用处：%1 条文本中没有两条能放进 %2 个词元</translation>
+    </message>
+    <message>
+        <source>raise max_length, or leave packing out</source>
+        <translation>调大 max_length，或不用打包</translation>
+    </message>
+    <message>
+        <source>choose another with --chat-template, or leave these turns out</source>
+        <translation>用 --chat-template 换一个模板，或去掉这些轮次</translation>
+    </message>
+    <message>
+        <source>%1 of %2 answers have thinking that the template leaves out, first in text %3</source>
+        <translation>%2 个回答中有 %1 个的思考过程被模板略去，首先在第 %3 条</translation>
+    </message>
+    <message>
+        <source>choose another with --chat-template, or write it into the answer</source>
+        <translation>用 --chat-template 换一个模板，或把它写进回答</translation>
+    </message>
+    <message>
+        <source>train_on_turns = all trains what tools return, too</source>
+        <translation>训练所有轮次时，工具返回的内容也会被训练</translation>
+    </message>
+    <message>
+        <source>the model would learn to make up results: --train-on-turns each</source>
+        <translation>模型会学着编造结果：--train-on-turns each</translation>
+    </message>
+    <message>
+        <source>chat_template.jinja and tokenizer_config.json have two different chat templates</source>
+        <translation>chat_template.jinja 和 tokenizer_config.json 中的对话模板不一样</translation>
+    </message>
+    <message>
+        <source>older programs read the second: make both the same</source>
+        <translation>较旧的程序读取后者：请使两者一致</translation>
+    </message>
+    <message>
+        <source>leave chat_template out to go on with its own</source>
+        <translation>不设 chat_template 就沿用它自己的模板</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts begin with %3 twice, first in text %4</source>
+        <translation>%2 条文本中有 %1 条以两个 %3 开头，首先是第 %4 条</translation>
+    </message>
+    <message>
+        <source>%1 of %2 texts do not begin with %3, first in text %4</source>
+        <translation>%2 条文本中有 %1 条不以 %3 开头，首先是第 %4 条</translation>
+    </message>
+    <message>
+        <source>answers end with %1, at which generation_config.json does not stop</source>
+        <translation>回答以 %1 结束，而 generation_config.json 遇到它并不停止</translation>
+    </message>
+    <message>
+        <source>other programs would go on behind the answer: add %1 to its eos_token_id</source>
+        <translation>其他程序会在回答之后继续生成：请把 %1 加入它的 eos_token_id</translation>
+    </message>
+    <message>
+        <source>all texts that are trained on have the label %1</source>
+        <translation>所有训练文本的标签都是 %1</translation>
+    </message>
+    <message>
+        <source>the evaluation has labels that no trained text has: %1</source>
+        <translation>评估数据中有训练文本没有的标签：%1</translation>
+    </message>
+    <message>
+        <source>%1 of %2 turns of role %3 are left out by the template, first in text %4</source>
+        <translation>角色 %3 的 %2 个轮次中有 %1 个被模板略去，首先在第 %4 条</translation>
+    </message>
+    <message>
+        <source>chats are written by the template %1, and the model was made for another template, its own</source>
+        <translation>对话按模板 %1 书写，而模型是按它自己的另一个模板制作的</translation>
     </message>
 </context>
 </TS>

@@ -92,19 +92,37 @@ ChatEncoder::ChatEncoder(const ChatSettings& settings,
                   fmt::format("'{}' has no chat template", directory.string()),
                   "name one with --chat-template: a .jinja file, or alpaca, chatml, llama3, vicuna "
                   "or zephyr");
-    template_text_ = source->text;
-    TemplateUse use = {.chat = ChatTemplate::parse(source->text, source->name),
-                       .with_tools = nullptr,
-                       .variables = variables_of(settings, directory, tokenizer),
-                       .now = settings.now,
-                       .control_texts = tokenizer.control_texts(),
-                       .end_texts = end_texts_of(directory, tokenizer)};
-    if (!source->tools_text.empty())
-      use.with_tools = ChatTemplate::parse(source->tools_text, source->name + " (tool_use)");
-    renderer_.emplace(std::move(use));
+    open(*source, directory, tokenizer);
   } catch (const Error&) {
     fault_ = std::current_exception();
   }
+}
+
+ChatEncoder::ChatEncoder(const ChatSettings& settings,
+                         const TemplateSource& source,
+                         const fs::path& directory,
+                         const Tokenizer& tokenizer)
+    : settings_(settings) {
+  try {
+    open(source, directory, tokenizer);
+  } catch (const Error&) {
+    fault_ = std::current_exception();
+  }
+}
+
+void ChatEncoder::open(const TemplateSource& source,
+                       const fs::path& directory,
+                       const Tokenizer& tokenizer) {
+  template_text_ = source.text;
+  TemplateUse use = {.chat = ChatTemplate::parse(source.text, source.name),
+                     .with_tools = nullptr,
+                     .variables = variables_of(settings_, directory, tokenizer),
+                     .now = settings_.now,
+                     .control_texts = tokenizer.control_texts(),
+                     .end_texts = end_texts_of(directory, tokenizer)};
+  if (!source.tools_text.empty())
+    use.with_tools = ChatTemplate::parse(source.tools_text, source.name + " (tool_use)");
+  renderer_.emplace(std::move(use));
 }
 
 bool ChatEncoder::tells_date() const {
@@ -179,6 +197,16 @@ std::optional<EncodedChat> ChatEncoder::encode(const Conversation& conversation,
   out.answers = std::move(whole);
   out.ids.resize(out.answers.back().end);
   return out;
+}
+
+std::optional<std::string> ChatEncoder::rendering(const Conversation& conversation,
+                                                  const std::string& place) const {
+  if (!renderer_) return std::nullopt;
+  try {
+    return renderer_->render(conversation, TrainOn::all, place).text;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::vector<int32_t> ChatEncoder::ask(const Conversation& conversation,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/chat/renderer.h"
+#include "src/chat/template_source.h"
 #include "src/text/tokenizer.h"
 
 namespace ferry::chat {
@@ -43,6 +44,12 @@ class ChatEncoder {
               const std::filesystem::path& directory,
               const Tokenizer& tokenizer);
 
+  /** By this template, whatever the settings name. */
+  ChatEncoder(const ChatSettings& settings,
+              const TemplateSource& source,
+              const std::filesystem::path& directory,
+              const Tokenizer& tokenizer);
+
   const ChatSettings& settings() const { return settings_; }
   /** The template's text; empty where there is none. */
   const std::string& template_text() const { return template_text_; }
@@ -56,6 +63,9 @@ class ChatEncoder {
                                     const Tokenizer& tokenizer,
                                     int64_t max_length,
                                     const std::string& place) const;
+  /** The text of a chat; nothing where the template refuses it. */
+  std::optional<std::string> rendering(const Conversation& conversation,
+                                       const std::string& place) const;
   /** The tokens that a model goes on with to answer the last turn. Throws Error(data) as the
    * template refuses the chat. */
   std::vector<int32_t> ask(const Conversation& conversation,
@@ -68,6 +78,10 @@ class ChatEncoder {
   std::vector<std::string> take_notes() const;
 
  private:
+  void open(const TemplateSource& source,
+            const std::filesystem::path& directory,
+            const Tokenizer& tokenizer);
+
   ChatSettings settings_;
   std::optional<Renderer> renderer_;
   std::string template_text_;

@@ -108,6 +108,12 @@ std::optional<TemplateSource> template_of_model(const fs::path& directory) {
   return std::nullopt;
 }
 
+std::optional<TemplateSource> template_of_tokenizer_config(const fs::path& directory) {
+  const fs::path file = directory / "tokenizer_config.json";
+  const auto config = read_json_if_there(file);
+  return config ? source_in(*config, file) : std::nullopt;
+}
+
 const std::vector<KnownTemplate>& known_templates() {
   static const std::vector<KnownTemplate> known = {{"alpaca", kAlpaca},
                                                    {"chatml", kChatMl},

@@ -22,6 +22,10 @@ struct TemplateSource {
  * tokenizer_config.json, as transformers looks for it. Throws Error(data) for a damaged file. */
 std::optional<TemplateSource> template_of_model(const std::filesystem::path& directory);
 
+/** The template that tokenizer_config.json has, which programs read where they do not know of
+ * chat_template.jinja. Throws Error(data) for a damaged file. */
+std::optional<TemplateSource> template_of_tokenizer_config(const std::filesystem::path& directory);
+
 /** Templates for models that have none. */
 struct KnownTemplate {
   std::string_view name, text;

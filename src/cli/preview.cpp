@@ -115,6 +115,18 @@ void print_numbers(const Preview& preview, const term::Terminal& terminal) {
     fmt::print("without anything to learn: {}\n", share(*numbers.n_untrained, n));
 }
 
+void print_findings(const std::vector<Finding>& findings, const term::Terminal& terminal) {
+  if (findings.empty()) return;
+  fmt::print("\nfound before the first step:\n");
+  for (const Finding& finding : findings) {
+    const bool is_error = finding.gravity == Gravity::error;
+    fmt::print("  {}: {}: {}\n",
+               term::styled(is_error ? "fault" : "warning",
+                            is_error ? term::Style::red : term::Style::yellow, terminal),
+               shown(finding.text, terminal), shown(finding.hint, terminal));
+  }
+}
+
 void print_batch(const PreviewBatch& batch, const term::Terminal& terminal) {
   constexpr size_t kRows = 8;
   constexpr int kTextWidth = 60;
@@ -185,6 +197,12 @@ void print_json(const Preview& preview) {
   ordered_json samples = ordered_json::array();
   for (const PreviewSample& sample : preview.samples)
     samples.push_back(json_of(sample));
+  ordered_json findings = ordered_json::array();
+  for (const Finding& finding : preview.findings)
+    findings.push_back({{"check", finding.check},
+                        {"is_error", finding.gravity == Gravity::error},
+                        {"text", finding.text},
+                        {"hint", finding.hint}});
   const ordered_json json = {
       {"task", preview.task},
       {"tokenizer", preview.tokenizer},
@@ -197,6 +215,7 @@ void print_json(const Preview& preview) {
       {"n_without_target",
        numbers.n_untrained ? ordered_json(*numbers.n_untrained) : ordered_json(nullptr)},
       {"lengths", {{"width", numbers.lengths.width}, {"counts", numbers.lengths.counts}}},
+      {"findings", findings},
       {"first_batch", preview.first_batch ? json_of(*preview.first_batch) : nullptr},
       {"samples", samples}};
   ferry::print(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
@@ -224,6 +243,7 @@ int run_preview(Arguments arguments) {
   for (const PreviewSample& sample : preview.samples)
     print_sample(sample, terminal);
   print_numbers(preview, terminal);
+  print_findings(preview.findings, terminal);
   if (preview.first_batch) print_batch(*preview.first_batch, terminal);
   return 0;
 }

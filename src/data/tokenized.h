@@ -46,6 +46,8 @@ class TokenizedDataset {
 
   /** Tokens of a sequence. */
   int64_t n_ids(int64_t sequence) const { return entry(sequence).n_ids; }
+  /** It was cut to the length limit. */
+  bool is_truncated(int64_t sequence) const { return entry(sequence).is_truncated(); }
   /** Appends the ids and the types of a sequence, (n_ids) each. */
   void append_tokens(int64_t sequence,
                      std::vector<int32_t>& ids,

@@ -225,6 +225,7 @@ Texts texts_to_train_on(const config::Config& config,
   TaskSettings settings = task_settings(config, model, tokenizer);
   if (tokenizer && kind.generates())
     settings.chats = chat_encoder_of(config, directory, *tokenizer);
+  texts.chats = settings.chats;
   texts.task = kind.make(all->scheme(), settings);
   texts.notes = all->notes();
   if (std::string note = tokenizer ? note_of_missing_end(config, *tokenizer) : ""; !note.empty())

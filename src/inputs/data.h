@@ -33,8 +33,9 @@ struct TextSource {
 /** The texts of a job, and the task that their labels make. */
 struct Texts {
   std::shared_ptr<const Task> task;
-  TextSource train;     ///< empty unless the job trains
-  TextSource eval;      ///< empty without evaluation data
+  std::shared_ptr<const chat::ChatEncoder> chats;  ///< of a training's chats; null: it has none
+  TextSource train;                                ///< empty unless the job trains
+  TextSource eval;                                 ///< empty without evaluation data
   double held_out = 0;  ///< the share of the examples of `train` that are for evaluation
   /** Of what is left of `train`, and of what is held out: the first examples only. */
   std::optional<int64_t> n_train_most, n_eval_most;

@@ -15,6 +15,7 @@
 #include "src/data/step_plan.h"
 #include "src/data/tokens/token_writer.h"
 #include "src/files/hf/hf_config.h"
+#include "src/files/hf/hf_directory.h"
 #include "src/inputs/data.h"
 #include "src/inputs/given_data.h"
 #include "src/inputs/model_files.h"
@@ -349,6 +350,13 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
   preview.numbers = numbers_of(data.train, task);
   preview.numbers.label_counts = label_counts_of(data.train, preview.labels.size());
   preview.is_of_all = true;
+  preview.findings = preflight({.config = config,
+                                .model = model.config,
+                                .tokenizer_directory = model.directory,
+                                .generation_config = model.directory / kGenerationConfigName,
+                                .texts = texts,
+                                .data = data,
+                                .tokenizer = tokenizer});
   if (data.train.size() > 0)
     preview.first_batch = first_batch_of(config, data, task, tokenizer, sampling);
   if (texts.held_out > 0) {

@@ -11,6 +11,7 @@
 
 #include "src/config/config.h"
 #include "src/data/example.h"
+#include "src/inputs/preflight.h"
 #include "src/service/tell.h"
 
 namespace ferry::service {
@@ -89,6 +90,8 @@ struct Preview {
   std::vector<PreviewSample> samples;
   PreviewNumbers numbers;  ///< of the samples, or of all sequences that are trained on
   bool is_of_all = false;
+  /** What a training would say before its first step; where all of the data were counted. */
+  std::vector<Finding> findings;
   std::optional<PreviewBatch> first_batch;  ///< where all of the data were counted
 };
 

@@ -197,10 +197,19 @@ class CausalLm : public LanguageModel {
     return asked;
   }
   bool is_unasked(const TokenizedDataset& data, int64_t sequence) const override {
+    return learnt(data, sequence).empty();
+  }
+  bool learns_text() const override { return true; }
+  std::vector<text::Span> learnt(const TokenizedDataset& data, int64_t sequence) const override {
     const auto labels = data.labels(sequence);
-    if (labels.size() > 1) return false;
-    const int64_t n_prompt = labels.empty() ? 1 : std::max(labels.front(), 1);
-    return data.n_ids(sequence) <= n_prompt;
+    std::vector<text::Span> spans;
+    for (size_t i = 0; i + 1 < labels.size(); i += 2)
+      spans.push_back({static_cast<uint32_t>(labels[i]), static_cast<uint32_t>(labels[i + 1])});
+    if (labels.size() > 1) return spans;
+    const auto n_prompt = static_cast<uint32_t>(labels.empty() ? 1 : std::max(labels.front(), 1));
+    const auto n = static_cast<uint32_t>(data.n_ids(sequence));
+    if (n_prompt < n) spans.push_back({n_prompt, n});
+    return spans;
   }
   FieldNames field_names(const Example& example) const override {
     if (is_chat(example)) return {.text = "chat"};

@@ -150,6 +150,13 @@ class Task {
   virtual bool is_unasked(const TokenizedDataset& data, int64_t /*sequence*/) const {
     return !data.has_labels();
   }
+  /** Texts are learnt: the tokens of learnt() are what the model shall say. */
+  virtual bool learns_text() const { return false; }
+  /** The tokens of a sequence that are learnt, ascending, none empty, where texts are. */
+  virtual std::vector<text::Span> learnt(const TokenizedDataset& /*data*/,
+                                         int64_t /*sequence*/) const {
+    return {};
+  }
   virtual FieldNames field_names(const Example& /*example*/) const { return {}; }
   /** The answer to the whole of a labelled example, "business" or "3.5"; empty: it has none. */
   virtual std::string answer(const Example& /*example*/) const { return {}; }

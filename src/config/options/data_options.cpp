@@ -401,6 +401,14 @@ std::vector<Option> data_options() {
        .help = "Directory where tokens are kept, so that texts are tokenized once and need not fit "
                "into memory. auto keeps those of 16 MiB of files or more, in "
                "$XDG_CACHE_HOME/ferry/tokens (~/.cache); off holds all tokens in memory."},
+      {.key = "preflight",
+       .label = "Look for faults first",
+       .type = Type::boolean,
+       .group = kDataGroup,
+       .value = "true",
+       .help = "Looks for faults that no error shows, before the first step: answers whose end is "
+               "not learnt, labels that nothing has, texts in both parts of the data, a template "
+               "that leaves turns out, and the like. Off saves the seconds that it takes."},
       {.key = "doc_stride",
        .label = "Overlap of windows",
        .type = Type::integer,

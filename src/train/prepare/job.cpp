@@ -15,6 +15,7 @@
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/inputs/model_files.h"
+#include "src/inputs/preflight.h"
 #include "src/plan/unlike_gpus.h"
 #include "src/request/adapters.h"
 #include "src/request/param_groups.h"
@@ -151,6 +152,20 @@ void tokenize_texts(Job& job, const Texts& texts) {
   if (settings.packs)
     job.notes.push_back(fmt::format("{} texts and parts of texts are packed into {} samples",
                                     job.data.train.n_sequences(), job.data.train.size()));
+}
+
+/** Throws Error(data) where the training would be in vain. */
+void look_for_faults(Job& job, const Texts& texts) {
+  const HfDirectory& model = job.model.directory;
+  const auto warnings =
+      take_warnings(preflight({.config = job.config,
+                               .model = model.config(),
+                               .tokenizer_directory = model.tokenizer(),
+                               .generation_config = model.file(kGenerationConfigName),
+                               .texts = texts,
+                               .data = job.data,
+                               .tokenizer = job.model.tokenizer}));
+  job.notes.insert(job.notes.end(), warnings.begin(), warnings.end());
 }
 
 void check_label_smoothing(const config::Config& config, const Task& task) {
@@ -332,6 +347,7 @@ Job prepare(config::Config config, const JobRequest& request) {
   make_table(job, *texts.task, trains);
   if (trains) read_samples(job);
   tokenize_texts(job, texts);
+  if (trains && !request.checkpoint) look_for_faults(job, texts);
   if (trains) {
     check_best_model(job.config, job.data);
     check_label_smoothing(job.config, *job.data.task);
