@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /** The tokens that end a text by generation_config.json, and the tokenizer's own. */
-std::vector<std::string> end_texts_of(const fs::path& directory, const Tokenizer& tokenizer) {
+std::vector<std::string> end_texts_of(const fs::path& file, const Tokenizer& tokenizer) {
   std::vector<std::string> texts;
   const auto add = [&](int32_t id) {
     if (id < 0 || id >= tokenizer.vocab_size()) return;
@@ -26,7 +26,6 @@ std::vector<std::string> end_texts_of(const fs::path& directory, const Tokenizer
     if (!text.empty() && std::ranges::count(texts, text) == 0) texts.push_back(text);
   };
   add(tokenizer.special_ids().eos);
-  const fs::path file = directory / kGenerationConfigName;
   if (!path_exists(file)) return texts;
   const auto config = JsonReader::parse(read_text_file(file),
                                         {file.string(), "chat.template", "remove or mend it"});
@@ -79,20 +78,26 @@ std::vector<text::Span> append(const RenderedChat& chat,
 
 }  // namespace
 
+ModelFiles::ModelFiles(const fs::path& directory)
+    : tokenizer(directory), generation_config(directory / kGenerationConfigName) {}
+
+ModelFiles::ModelFiles(const HfDirectory& model)
+    : tokenizer(model.tokenizer()), generation_config(model.file(kGenerationConfigName)) {}
+
 ChatEncoder::ChatEncoder(const ChatSettings& settings,
-                         const fs::path& directory,
+                         const ModelFiles& model,
                          const Tokenizer& tokenizer)
     : settings_(settings) {
   std::optional<TemplateSource> source;
   if (settings.chat_template != "model") source = template_named(settings.chat_template);
   try {
-    if (!source) source = template_of_model(directory);
+    if (!source) source = template_of_model(model.tokenizer);
     if (!source)
       throw Error(Fault::data, "chat.template",
-                  fmt::format("'{}' has no chat template", directory.string()),
+                  fmt::format("'{}' has no chat template", model.tokenizer.string()),
                   "name one with --chat-template: a .jinja file, or alpaca, chatml, llama3, vicuna "
                   "or zephyr");
-    open(*source, directory, tokenizer);
+    open(*source, model, tokenizer);
   } catch (const Error&) {
     fault_ = std::current_exception();
   }
@@ -100,26 +105,26 @@ ChatEncoder::ChatEncoder(const ChatSettings& settings,
 
 ChatEncoder::ChatEncoder(const ChatSettings& settings,
                          const TemplateSource& source,
-                         const fs::path& directory,
+                         const ModelFiles& model,
                          const Tokenizer& tokenizer)
     : settings_(settings) {
   try {
-    open(source, directory, tokenizer);
+    open(source, model, tokenizer);
   } catch (const Error&) {
     fault_ = std::current_exception();
   }
 }
 
 void ChatEncoder::open(const TemplateSource& source,
-                       const fs::path& directory,
+                       const ModelFiles& model,
                        const Tokenizer& tokenizer) {
   template_text_ = source.text;
   TemplateUse use = {.chat = ChatTemplate::parse(source.text, source.name),
                      .with_tools = nullptr,
-                     .variables = variables_of(settings_, directory, tokenizer),
+                     .variables = variables_of(settings_, model.tokenizer, tokenizer),
                      .now = settings_.now,
                      .control_texts = tokenizer.control_texts(),
-                     .end_texts = end_texts_of(directory, tokenizer)};
+                     .end_texts = end_texts_of(model.generation_config, tokenizer)};
   if (!source.tools_text.empty())
     use.with_tools = ChatTemplate::parse(source.tools_text, source.name + " (tool_use)");
   renderer_.emplace(std::move(use));

@@ -14,6 +14,7 @@
 
 #include "src/chat/renderer.h"
 #include "src/chat/template_source.h"
+#include "src/files/hf/hf_directory.h"
 #include "src/text/tokenizer.h"
 
 namespace ferry::chat {
@@ -29,6 +30,17 @@ struct ChatSettings {
   std::time_t now = 0;                       ///< the moment that it takes for the present
 };
 
+/** The files of a model that its chats go by. */
+struct ModelFiles {
+  /** Of a directory that has all of them. */
+  ModelFiles(const std::filesystem::path& directory);
+  /** Of a model or an adapter, whose own files come before its model's. */
+  ModelFiles(const HfDirectory& model);
+
+  std::filesystem::path tokenizer;          ///< its directory, which has the template, too
+  std::filesystem::path generation_config;  ///< the file, which need not be there
+};
+
 struct EncodedChat {
   std::vector<int32_t> ids;
   std::vector<text::Span> answers;  ///< places of tokens that are learnt, ascending, none empty
@@ -37,17 +49,15 @@ struct EncodedChat {
 
 class ChatEncoder {
  public:
-  /** The template as the settings name it, else the one of the model in `directory`. A fault of it
-   * is thrown when the first chat is encoded, since data without chats need none. Throws
-   * Error(usage) for a name that is not known. */
-  ChatEncoder(const ChatSettings& settings,
-              const std::filesystem::path& directory,
-              const Tokenizer& tokenizer);
+  /** The template as the settings name it, else the model's. A fault of it is thrown when the first
+   * chat is encoded, since data without chats need none. Throws Error(usage) for a name that is not
+   * known. */
+  ChatEncoder(const ChatSettings& settings, const ModelFiles& model, const Tokenizer& tokenizer);
 
   /** By this template, whatever the settings name. */
   ChatEncoder(const ChatSettings& settings,
               const TemplateSource& source,
-              const std::filesystem::path& directory,
+              const ModelFiles& model,
               const Tokenizer& tokenizer);
 
   const ChatSettings& settings() const { return settings_; }
@@ -78,9 +88,7 @@ class ChatEncoder {
   std::vector<std::string> take_notes() const;
 
  private:
-  void open(const TemplateSource& source,
-            const std::filesystem::path& directory,
-            const Tokenizer& tokenizer);
+  void open(const TemplateSource& source, const ModelFiles& model, const Tokenizer& tokenizer);
 
   ChatSettings settings_;
   std::optional<Renderer> renderer_;

@@ -197,7 +197,7 @@ std::unique_ptr<ExampleStream> TextSource::examples() const {
 }
 
 std::shared_ptr<const chat::ChatEncoder> chat_encoder_of(const config::Config& config,
-                                                         const std::filesystem::path& directory,
+                                                         const chat::ModelFiles& files,
                                                          const Tokenizer& tokenizer) {
   const auto named = config.maybe_text("chat_template");
   chat::ChatSettings settings = {.takes_prompts = named.has_value(),
@@ -206,15 +206,15 @@ std::shared_ptr<const chat::ChatEncoder> chat_encoder_of(const config::Config& c
                                  .now = moment_of(config.maybe_text("chat_date"))};
   // A checkpoint holds the template that its run began with, whatever became of the file.
   const bool is_checkpoint = !config.text("resume_from_checkpoint").empty() &&
-                             directory.filename().string().starts_with("checkpoint-");
+                             files.tokenizer.filename().string().starts_with("checkpoint-");
   if (named && *named != "tokenizer_default" && !is_checkpoint) settings.chat_template = *named;
-  return std::make_shared<const chat::ChatEncoder>(settings, directory, tokenizer);
+  return std::make_shared<const chat::ChatEncoder>(settings, files, tokenizer);
 }
 
 Texts texts_to_train_on(const config::Config& config,
                         const HfConfig& model,
                         const Tokenizer* tokenizer,
-                        const std::filesystem::path& directory) {
+                        const chat::ModelFiles& files) {
   const TaskKind& kind = task_kind_of(config);
   Texts texts;
   auto all = open_training_data(config, kind.rows);
@@ -223,8 +223,7 @@ Texts texts_to_train_on(const config::Config& config,
     all = open_training_data(config, kind.rows, &*scheme);
   }
   TaskSettings settings = task_settings(config, model, tokenizer);
-  if (tokenizer && kind.generates())
-    settings.chats = chat_encoder_of(config, directory, *tokenizer);
+  if (tokenizer && kind.generates()) settings.chats = chat_encoder_of(config, files, *tokenizer);
   texts.chats = settings.chats;
   texts.task = kind.make(all->scheme(), settings);
   texts.notes = all->notes();
@@ -265,7 +264,7 @@ Texts texts_to_answer(const config::Config& config,
                       const std::vector<std::string>& words) {
   const TaskKind& kind = kind_of_model(model.config());
   TaskSettings settings = task_settings(config, model.config());
-  if (kind.generates()) settings.chats = chat_encoder_of(config, model.tokenizer(), tokenizer);
+  if (kind.generates()) settings.chats = chat_encoder_of(config, model, tokenizer);
   if (!wants_labels) settings.long_prompts = LongPrompts::refuse;  // each text has its answer
   Texts texts = {.task = kind.of_model(model.config(), settings)};
   if (!texts.task->answers_texts() && !wants_labels)

@@ -43,17 +43,17 @@ struct Texts {
 };
 
 /** The texts of `ferry train`. Labels that the model knows already keep the model's order. Without
- * a tokenizer nothing is known but what the model's configuration says of padding. `directory`
- * holds the tokenizer, and the model's chat template. */
+ * a tokenizer nothing is known but what the model's configuration says of padding. `files`
+ * are those of the tokenizer and of the chat template. */
 Texts texts_to_train_on(const config::Config& config,
                         const HfConfig& model,
                         const Tokenizer* tokenizer = nullptr,
-                        const std::filesystem::path& directory = {});
+                        const chat::ModelFiles& files = std::filesystem::path());
 
-/** Makes tokens of chats as the settings say, by the template of the model in `directory` where
- * they name none. Throws Error(usage) for settings that are wrong. */
+/** Makes tokens of chats as the settings say, by the model's template where they name none. Throws
+ * Error(usage) for settings that are wrong. */
 std::shared_ptr<const chat::ChatEncoder> chat_encoder_of(const config::Config& config,
-                                                         const std::filesystem::path& directory,
+                                                         const chat::ModelFiles& files,
                                                          const Tokenizer& tokenizer);
 
 /** The data of the option dataset; mixed where dataset_shares gives shares. `known` may be null.

@@ -11,7 +11,7 @@
 namespace ferry {
 
 /** A line for the user where the model ended the text at once, with these ids; empty for other
- * answers. For a model with a chat template it says how a question is written by hand. */
+ * answers. For a model with a chat template it names the verb that asks by it. */
 std::string explain_empty_answer(const HfDirectory& model,
                                  const Tokenizer& tokenizer,
                                  std::span<const int32_t> ids,

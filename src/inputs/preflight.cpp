@@ -53,10 +53,10 @@ uint64_t hash_of(const std::vector<int32_t>& ids) {
 /** The tokens at which `ferry generate` and others stop. */
 std::vector<int32_t> end_ids_of(const PreflightInputs& in) {
   std::vector<int32_t> ids;
-  if (path_exists(in.generation_config))
-    ids = end_ids_in(
-        JsonReader::parse(read_text_file(in.generation_config),
-                          {in.generation_config.string(), "model.open", "remove or mend it"}));
+  if (path_exists(in.files.generation_config))
+    ids = end_ids_in(JsonReader::parse(
+        read_text_file(in.files.generation_config),
+        {in.files.generation_config.string(), "model.open", "remove or mend it"}));
   if (ids.empty()) ids = end_ids_in(in.model.fields());
   if (const int32_t eos = in.tokenizer.special_ids().eos; ids.empty() && eos >= 0)
     ids.push_back(eos);
@@ -329,7 +329,7 @@ class Preflight {
   /** A model that was made for one template is asked by it elsewhere. */
   void look_at_templates() {
     if (chats_.empty()) return;
-    const std::filesystem::path& directory = in_.tokenizer_directory;
+    const std::filesystem::path& directory = in_.files.tokenizer;
     const auto own = chat::template_of_model(directory);
     if (!own) return;
     const chat::ChatSettings& settings = in_.texts.chats->settings();
@@ -349,8 +349,8 @@ class Preflight {
   /** The template writes one of the first chats in another way than the run's. */
   bool renders_otherwise(const std::string& text) const {
     const chat::ChatEncoder other(in_.texts.chats->settings(),
-                                  {.name = "a template", .text = text, .tools_text = {}},
-                                  in_.tokenizer_directory, in_.tokenizer);
+                                  {.name = "a template", .text = text, .tools_text = {}}, in_.files,
+                                  in_.tokenizer);
     constexpr size_t kLookedAt = 20;
     for (size_t i = 0; i < std::min(kLookedAt, chats_.size()); ++i) {
       const auto& [conversation, place] = chats_[i];

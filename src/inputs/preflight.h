@@ -4,7 +4,6 @@
 // the first step, on all tokens where that is quick. `ferry train`, `ferry preview` and the app ask
 // it: no torch.
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +32,7 @@ struct Finding {
 struct PreflightInputs {
   const config::Config& config;
   const HfConfig& model;
-  std::filesystem::path tokenizer_directory;  ///< has the chat template, too
-  std::filesystem::path generation_config;    ///< the file, which need not be there
+  chat::ModelFiles files;
   const Texts& texts;
   const Data& data;
   const Tokenizer& tokenizer;

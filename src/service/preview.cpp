@@ -15,7 +15,6 @@
 #include "src/data/step_plan.h"
 #include "src/data/tokens/token_writer.h"
 #include "src/files/hf/hf_config.h"
-#include "src/files/hf/hf_directory.h"
 #include "src/inputs/data.h"
 #include "src/inputs/given_data.h"
 #include "src/inputs/model_files.h"
@@ -352,8 +351,7 @@ Preview preview(const config::Config& settings, const PreviewQuestion& question)
   preview.is_of_all = true;
   preview.findings = preflight({.config = config,
                                 .model = model.config,
-                                .tokenizer_directory = model.directory,
-                                .generation_config = model.directory / kGenerationConfigName,
+                                .files = model.directory,
                                 .texts = texts,
                                 .data = data,
                                 .tokenizer = tokenizer});

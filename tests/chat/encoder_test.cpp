@@ -127,6 +127,23 @@ TEST_F(ChatEncoderTest, KeyChangesWithWhatDecidesTokens) {
   EXPECT_NE(encoder({.now = 5}).key(), encoder({.now = 500000}).key());
 }
 
+/** An adapter's directory may have a tokenizer, and no generation_config.json. */
+TEST_F(ChatEncoderTest, AnAdapterEndsItsAnswersAsItsModelDoes) {
+  const test::TemporaryDirectory base, adapter;
+  base.write("config.json", R"({"model_type": "llama", "vocab_size": 9})");
+  base.write("generation_config.json", R"({"eos_token_id": 2})");
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
+    std::filesystem::copy_file(model_.path() / file, adapter.path() / file);
+  adapter.write("adapter_config.json", R"({"peft_type": "LORA", "r": 2, "target_modules": ["q"]})");
+  const HfDirectory model =
+      HfDirectory::open_adapter(adapter.path(), base.path(), /*needs_weights=*/false);
+  const Tokenizer tokenizer = Tokenizer::open(adapter.path());
+  EXPECT_EQ(ModelFiles(model).generation_config, base.path() / "generation_config.json");
+  EXPECT_EQ(ModelFiles(model).tokenizer, adapter.path());
+  EXPECT_NE(ChatEncoder({}, model, tokenizer).key(),
+            ChatEncoder({}, adapter.path(), tokenizer).key());
+}
+
 TEST_F(ChatEncoderTest, KnownTemplatesShowTheirAnswers) {
   for (const KnownTemplate& known : known_templates()) {
     const Renderer renderer({.chat = ChatTemplate::parse(std::string(known.text), "known"),

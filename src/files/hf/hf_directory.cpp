@@ -26,7 +26,8 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "qwen.tiktoken",
                                         "added_tokens.json"};
 /** Stand beside a tokenizer, and are none. */
-constexpr std::array kChatTemplates = {"chat_template.jinja", "chat_template.json"};
+constexpr std::array kChatTemplates = {"chat_template.jinja", "chat_template.json",
+                                       "additional_chat_templates/tool_use.jinja"};
 
 }  // namespace
 
@@ -124,8 +125,11 @@ void HfDirectory::check_copyable() const {
   for (const CopiedFile& copied : copied_files_) {
     const std::filesystem::path from = file(copied.name);
     if (!std::filesystem::is_symlink(std::filesystem::symlink_status(from, code))) continue;
+    std::filesystem::path model = from;  // its directory
+    for ([[maybe_unused]] const auto& part : std::filesystem::path(copied.name))
+      model = model.parent_path();
     const std::filesystem::path target = std::filesystem::weakly_canonical(from, code),
-                                whole = std::filesystem::canonical(from.parent_path(), code);
+                                whole = std::filesystem::canonical(model, code);
     // The hub's cache has REPO/snapshots/REVISION/FILE lead to REPO/blobs.
     const std::filesystem::path blobs = whole.parent_path().filename() == "snapshots"
                                             ? whole.parent_path().parent_path() / "blobs"
@@ -140,8 +144,11 @@ void HfDirectory::check_copyable() const {
 }
 
 void HfDirectory::copy_files(const std::filesystem::path& to) const {
-  for (const CopiedFile& file : copied_files_)
-    write_text_file(to / file.name, file.text);
+  for (const CopiedFile& file : copied_files_) {
+    const std::filesystem::path target = to / file.name;
+    if (target.parent_path() != to) std::filesystem::create_directories(target.parent_path());
+    write_text_file(target, file.text);
+  }
 }
 
 void write_config(const std::filesystem::path& directory, const HfConfig& config) {

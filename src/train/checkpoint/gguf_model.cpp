@@ -17,6 +17,7 @@
 #include "models/family.h"
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
+#include "src/chat/template_source.h"
 #include "src/files/hf/end_ids.h"
 #include "src/tasks/task.h"
 #include "src/text/spec/gguf_tokens.h"
@@ -505,12 +506,12 @@ class Describer {
   /** The chat templates by name, "default" among them. */
   std::map<std::string, std::string> chat_templates() const {
     std::map<std::string, std::string> templates;
-    const std::string usual = "default";
-    for (const HfDirectory::CopiedFile& file : model_.copied_files())
-      if (file.name == "chat_template.jinja") templates[usual] = file.text;
+    if (const auto source = chat::template_of_model(model_.tokenizer())) {
+      templates["default"] = source->text;
+      if (!source->tools_text.empty()) templates["tool_use"] = source->tools_text;
+    }
     const auto config = copied_json("tokenizer_config.json");
     const auto found = config ? config->find("chat_template") : std::nullopt;
-    if (found && found->is_text()) templates.emplace(usual, found->text());
     if (found && found->is_list())
       for (size_t i = 0; i < found->size(); ++i)
         templates.emplace(found->at(i).text("name"), found->at(i).text("template"));

@@ -127,7 +127,7 @@ ChatJob prepare_chat(config::Config config) {
   rule.uses_cache = true;
   rule.n_sequences_max = 1;
   // The configuration of a base model that was trained on chats may know another end.
-  auto encoder = chat_encoder_of(job.config, job.model.directory.tokenizer(), job.model.tokenizer);
+  auto encoder = chat_encoder_of(job.config, job.model.directory, job.model.tokenizer);
   const int32_t end = encoder->end_of_answer(job.model.tokenizer);
   if (end >= 0 && std::ranges::count(rule.end_ids, end) == 0) rule.end_ids.push_back(end);
   // Plan and session are for the longest text that may come.

@@ -157,14 +157,12 @@ void tokenize_texts(Job& job, const Texts& texts) {
 /** Throws Error(data) where the training would be in vain. */
 void look_for_faults(Job& job, const Texts& texts) {
   const HfDirectory& model = job.model.directory;
-  const auto warnings =
-      take_warnings(preflight({.config = job.config,
-                               .model = model.config(),
-                               .tokenizer_directory = model.tokenizer(),
-                               .generation_config = model.file(kGenerationConfigName),
-                               .texts = texts,
-                               .data = job.data,
-                               .tokenizer = job.model.tokenizer}));
+  const auto warnings = take_warnings(preflight({.config = job.config,
+                                                 .model = model.config(),
+                                                 .files = model,
+                                                 .texts = texts,
+                                                 .data = job.data,
+                                                 .tokenizer = job.model.tokenizer}));
   job.notes.insert(job.notes.end(), warnings.begin(), warnings.end());
 }
 
@@ -335,7 +333,7 @@ Job prepare(config::Config config, const JobRequest& request) {
   job.machine = detect_machine(job.config, trains ? gpus_here(job.config) : std::vector{0});
   const Texts texts = trains
                           ? texts_to_train_on(job.config, job.model.directory.config(),
-                                              &job.model.tokenizer, job.model.directory.tokenizer())
+                                              &job.model.tokenizer, job.model.directory)
                           : texts_to_answer(job.config, job.model.directory, job.model.tokenizer,
                                             request.purpose == Purpose::evaluation, request.words);
   if (trains) keep_chat_date(job.config, *texts.task);

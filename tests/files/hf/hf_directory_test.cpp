@@ -132,11 +132,14 @@ TEST(HfDirectory, CopiesTheTokenizerByteForByte) {
   from.write("tokenizer.model.v3", "pieces");
   from.write("o200k.tiktoken", "ranks");
   from.write("README.md", "not copied");
+  from.write("additional_chat_templates/tool_use.jinja", "{{ tools }}");
   auto directory = HfDirectory::open(from.path());
   EXPECT_THAT(names_of(directory),
-              ElementsAre("tokenizer.json", "vocab.txt", "o200k.tiktoken", "tokenizer.model.v3"));
+              ElementsAre("tokenizer.json", "vocab.txt", "additional_chat_templates/tool_use.jinja",
+                          "o200k.tiktoken", "tokenizer.model.v3"));
   directory.copy_files(to.path());
-  EXPECT_EQ(to.n_entries(), 4u);
+  EXPECT_EQ(to.n_entries(), 5u);
+  EXPECT_EQ(read_file(to / "additional_chat_templates/tool_use.jinja"), "{{ tools }}");
   EXPECT_EQ(read_file(to / "tokenizer.json"), odd);
   EXPECT_EQ(read_file(to / "o200k.tiktoken"), "ranks");
   EXPECT_TRUE(directory.weights().tensors().empty());
@@ -162,6 +165,9 @@ TEST(HfDirectory, CopiesNothingFromOutside) {
   dir.write("repo/blobs/0123", "{}");
   dir.write("repo/snapshots/abc/config.json", kConfig);
   fs::create_symlink("../../blobs/0123", dir / "repo/snapshots/abc/tokenizer.json");
+  dir.write("repo/snapshots/abc/additional_chat_templates/README", "");
+  fs::create_symlink("../../../blobs/0123",
+                     dir / "repo/snapshots/abc/additional_chat_templates/tool_use.jinja");
   opened(dir / "repo/snapshots/abc").check_copyable();
 }
 

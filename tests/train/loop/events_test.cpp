@@ -106,7 +106,7 @@ TEST_F(Events, AnEmptyAnswerIsExplained) {
   std::ofstream(root_ / "mute/chat_template.jinja") << "{{ '<|im_start|>user' }}";
   outcome = ferry(words);
   EXPECT_NE(outcome.err.find("it is a chat model"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("<|im_start|>assistant"), std::string::npos);
+  EXPECT_NE(outcome.err.find("`ferry chat mute`"), std::string::npos) << outcome.err;
 }
 
 }  // namespace
