@@ -102,15 +102,15 @@ def measure(args):
         done.touch()
 
 
-def planned_seconds(train, env):
-    """The step that `ferry plan` says of the words of a `ferry train`; nan where it says none."""
+def planned(train, env):
+    """What `ferry plan` says of the words of a `ferry train`, as it prints it with --json; empty where it says nothing."""
     kept, skipped = [train[0], "plan", "--json"], ("--dataset", "--output-dir", "--max-steps", "--logging-steps", "--save-strategy",
                                                    "--eval-fraction", "--measure-plans")
     for option, value in zip(train[2::2], train[3::2]):
         if option not in skipped:
             kept += [option, value]
     said = subprocess.run([str(word) for word in kept], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env).stdout
-    return (json.loads(said).get("time") or {}).get("step_s", float("nan")) if said.startswith("{") else float("nan")
+    return json.loads(said) if said.startswith("{") else {}
 
 
 def train(args, name, way):
@@ -136,7 +136,7 @@ def train(args, name, way):
         if n_gpus > 1:
             words += ["--gpus", n_gpus, *more]
         env = {**os.environ, "XDG_DATA_HOME": str(args.dir / ("share-no-p2p" if env else "share")), **env}
-        planned_s = planned_seconds(words, env)
+        planned_s = (planned(words, env).get("time") or {}).get("step_s", float("nan"))
         started = time.monotonic()
         try:
             done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
