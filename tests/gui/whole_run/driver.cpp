@@ -101,11 +101,15 @@ QWidget* Hands::wait_for(const QString& name, double seconds) {
 }
 
 void Hands::press_shortcut_of(const QString& action, double seconds) {
-  const auto* const its = window_.findChild<QAction*>(action);
-  ASSERT_TRUE(its) << "there is no " << action.toStdString();
-  if (!wait_until(
-          action.toUtf8(), [&] { return its->isEnabled(); }, seconds))
-    return;
+  const QAction* its = nullptr;  // of the page that is shown
+  const auto is_enabled = [&] {
+    for (const QAction* const one : window_.findChildren<QAction*>(action)) {
+      const auto* const bar = qobject_cast<QWidget*>(one->parent());
+      if (bar && bar->isVisible() && one->isEnabled()) its = one;
+    }
+    return its != nullptr;
+  };
+  if (!wait_until(action.toUtf8(), is_enabled, seconds)) return;
   const QKeyCombination keys = its->shortcut()[0];
   press(keys.key(), keys.keyboardModifiers());
 }
