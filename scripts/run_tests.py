@@ -37,11 +37,12 @@ TOO_SLOW_FOR_ASAN = [
     'NvmeRefusal.TellsTheSpace*', 'Nvme.MoreHostMemoryNever*', 'Nvme.GradientsFollow*', 'Nvme.WindowsShrink*',
     'Nvme.GradientsThatAreAdded*', 'Nvme.AreSpread*', 'Nvme.WeightsFollow*', 'Nvme.TheSpaceIsThat*',
     'Search.NoForcedChoice*', 'Search.MoreMemoryNever*', 'Simulation.OfManyMicroBatches*',
-    'Plan.MoreHostMemoryChangesNothing*', 'PlanWithDrives.*', 'Ferry.RenewPresets*', 'PlantedFault.*',
+    'Plan.MoreHostMemoryChangesNothing*', 'PlanWithDrives.*', 'Ferry.RenewPresets*', 'UnlikeGpus.*',
+    'Ferry.PlanOfUnlikeGpus*', 'Ferry.PlanOfSeveralGpus*', 'PlantedFault.*',
     'Checker.AgreesWithEveryOrder*', 'Checker.FindsBytes*', 'Lists.HaveNoHazard*',
     'EveryFault.*serial*', 'EveryFault.*adversarial*',
     # Types of numbers and states share all of the code but the arithmetic; fp32 and the smallest states stay.
-    *(f'*{suite}.*/{kind}' for suite in ('SameBits', 'SaveUnderSteps', 'PinUnderSteps')
+    *(f'*{suite}.*/{kind}' for suite in ('SameBits', 'SaveUnderSteps', 'PinUnderSteps', 'RanksTest')
       for kind in ('fp16*', 'fp32_adamw_bf16', 'bf16', 'bf16_split', 'bf16_lion', 'bf16_sgd*')), '*Pause.*/bf16',
     'ReducedEveryLevel.VFadesAtItsRate/scalar',
 ]
@@ -61,7 +62,7 @@ CONCURRENT = {
     'offload': ['FaultDeathTest.*', 'ThreadedDevice.*', 'SimulatedDevice.*', 'AdversarialDevice.*', 'Throw.*', 'Watchdog.*',
                 'Overlap.*', 'Workers.*', 'FirstTouch.*', 'HostQueue.*', 'CpuMath.*', '*Devices.*', 'EveryFault.*', '*Pause.*',
                 'SameBits.WithThreads*', 'SameBits.WithAnyNumberOfWorkers*',  # the others take their queues in one thread
-                '*SaveUnderSteps.*', 'Traces.*', '*Pools.*', '*RanksTest.*',
+                '*SaveUnderSteps.*', 'Traces.*', '*Pools.*', '*RanksTest.*/fp32', '*RanksTest.*/bf16_adamw_8bit_split',
                 # Types of numbers share the same threads, and these devices have one; all of them run in the other parts.
                 '-*/fp16', '*/bf16', 'EveryFault.*serial*', 'EveryFault.*adversarial*', '*Pause.*WithoutClippingToo*'],
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*',
