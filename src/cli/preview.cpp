@@ -115,10 +115,10 @@ void print_numbers(const Preview& preview, const term::Terminal& terminal) {
     fmt::print("without anything to learn: {}\n", share(*numbers.n_untrained, n));
 }
 
-void print_findings(const std::vector<Finding>& findings, const term::Terminal& terminal) {
+void print_findings(const std::vector<PreflightFinding>& findings, const term::Terminal& terminal) {
   if (findings.empty()) return;
   fmt::print("\nfound before the first step:\n");
-  for (const Finding& finding : findings) {
+  for (const PreflightFinding& finding : findings) {
     const bool is_error = finding.gravity == Gravity::error;
     fmt::print("  {}: {}: {}\n",
                term::styled(is_error ? "fault" : "warning",
@@ -198,7 +198,7 @@ void print_json(const Preview& preview) {
   for (const PreviewSample& sample : preview.samples)
     samples.push_back(json_of(sample));
   ordered_json findings = ordered_json::array();
-  for (const Finding& finding : preview.findings)
+  for (const PreflightFinding& finding : preview.findings)
     findings.push_back({{"check", finding.check},
                         {"is_error", finding.gravity == Gravity::error},
                         {"text", finding.text},

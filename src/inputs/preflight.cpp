@@ -78,7 +78,7 @@ class Preflight {
  public:
   explicit Preflight(const PreflightInputs& in) : in_(in), task_(*in.texts.task) {}
 
-  std::vector<Finding> run() {
+  std::vector<PreflightFinding> run() {
     look_at_tokens();
     look_at_evaluation();
     if (task_.learns_text()) {
@@ -92,7 +92,7 @@ class Preflight {
     say_of_repetitions();
     look_at_rate();
     look_at_packs();
-    std::ranges::stable_sort(found_, std::ranges::greater{}, &Finding::gravity);
+    std::ranges::stable_sort(found_, std::ranges::greater{}, &PreflightFinding::gravity);
     return std::move(found_);
   }
 
@@ -371,19 +371,19 @@ class Preflight {
   std::unordered_map<uint64_t, int32_t> seen_;  ///< by the hash of its tokens, a text's first label
   std::set<int32_t> trained_labels_, eval_labels_;  ///< the second: those that training lacks
   std::vector<std::pair<chat::Conversation, std::string>> chats_;  ///< with their places
-  std::vector<Finding> found_;
+  std::vector<PreflightFinding> found_;
 };
 
 }  // namespace
 
-std::vector<Finding> preflight(const PreflightInputs& inputs) {
+std::vector<PreflightFinding> preflight(const PreflightInputs& inputs) {
   if (!inputs.config.flag("preflight")) return {};
   return Preflight(inputs).run();
 }
 
-std::vector<std::string> take_warnings(const std::vector<Finding>& findings) {
+std::vector<std::string> take_warnings(const std::vector<PreflightFinding>& findings) {
   std::vector<std::string> notes;
-  for (const Finding& finding : findings) {
+  for (const PreflightFinding& finding : findings) {
     if (finding.gravity == Gravity::error)
       throw Error(Fault::data, fmt::format("preflight.{}", finding.check), finding.text,
                   finding.hint + " (--preflight off trains all the same)");

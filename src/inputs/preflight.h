@@ -21,7 +21,7 @@ enum class Gravity : uint8_t {
   error,    ///< training would be in vain: it does not begin
 };
 
-struct Finding {
+struct PreflightFinding {
   std::string_view check;  ///< the name of the check: "stop_token"
   Gravity gravity = Gravity::warning;
   std::string text;  ///< "12 of 80 answers are empty, the first is text 7"
@@ -39,10 +39,10 @@ struct PreflightInputs {
 };
 
 /** Faults first, then warnings. Empty where preflight is off. */
-std::vector<Finding> preflight(const PreflightInputs& inputs);
+std::vector<PreflightFinding> preflight(const PreflightInputs& inputs);
 
 /** "warning: TEXT: HINT" of each warning. Throws Error(data) "preflight.CHECK" for the first fault.
  */
-std::vector<std::string> take_warnings(const std::vector<Finding>& findings);
+std::vector<std::string> take_warnings(const std::vector<PreflightFinding>& findings);
 
 }  // namespace ferry

@@ -100,7 +100,7 @@ class Preflights : public ::testing::Test {
     std::string said;
     try {
       const Preview preview = preview_of(planted);
-      for (const Finding& finding : preview.findings)
+      for (const PreflightFinding& finding : preview.findings)
         said +=
             fmt::format("{} {}: {}: {}\n", finding.gravity == Gravity::error ? "fault" : "warning",
                         finding.check, finding.text, finding.hint);
@@ -130,7 +130,7 @@ TEST_F(Preflights, NameEachPlantedFault) {
   };
   const std::string marked_without_end = template_with(
       "{% if m.role == 'assistant' %}is {% generation %}{{ m.content }}"
-      "{% endgeneration %} [EOS] the{% else %}[BOS] {{ m.content }} [EOS]{% endif %}");
+      "{% endgeneration %} very{% else %}[BOS] {{ m.content }} [EOS]{% endif %}");
   const std::string own =
       template_with("{{ '[BOS]' if m.role == 'user' else 'is' }} {{ m.content }} [EOS]");
   const std::string without_system = template_with(
@@ -143,8 +143,10 @@ TEST_F(Preflights, NameEachPlantedFault) {
       R"("reasoning_content": "very very old", "content": "a bird"}]})"
       "\n";
   const std::string tools =
-      R"({"messages": [{"role": "user", "content": "the car"}, {"role": "assistant", "content": )"
-      R"("a bird"}, {"role": "tool", "content": "new"}, {"role": "assistant", "content": "old"}]})"
+      R"({"messages": [{"role": "user", "content": "the car"}, {"role": "assistant", )"
+      R"("content": "a bird", "tool_calls": [{"id": "1", "type": "function", "function": )"
+      R"({"name": "near", "arguments": "{}"}}]}, {"role": "tool", "content": "new", )"
+      R"("tool_call_id": "1"}, {"role": "assistant", "content": "old"}]})"
       "\n";
   std::string empty_answers, unlearnt;
   for (const char* word : {"car", "house", "bird", "old"}) {
@@ -178,7 +180,7 @@ TEST_F(Preflights, NameEachPlantedFault) {
       {"results of tools are learnt (Megatron-Bridge#3359, LlamaFactory#9772)",
        "warning tools",
        {.text = tools, .settings = {{"train_on_turns", "all"}}, .chat_template = own}},
-      {"the end of a turn is outside the mask (TRL#5988, #6044)",
+      {"no end of a turn is learnt (TRL#5988, #6044)",
        "fault stop_token",
        {.text = chats(20, 1), .chat_template = marked_without_end}},
       {"generation stops at another token (axolotl#3756, spotlight#32, ollama#8363)",
@@ -310,7 +312,8 @@ TEST_F(Preflights, MayBeLeftOut) {
 }
 
 TEST(PreflightFindings, FaultsAreThrownAndWarningsAreSaid) {
-  const std::vector<Finding> warned = {{"cut", Gravity::warning, "9 texts are cut", "raise it"}};
+  const std::vector<PreflightFinding> warned = {
+      {"cut", Gravity::warning, "9 texts are cut", "raise it"}};
   EXPECT_EQ(take_warnings(warned), std::vector<std::string>{"warning: 9 texts are cut: raise it"});
   const std::string said = test::error_of([] {
     take_warnings({{"empty", Gravity::error, "all texts are empty", "leave them out"}});

@@ -326,7 +326,7 @@ void DataPreview::show_numbers() {
   count(tr("Cut to the longest text allowed: %1 (%2 %)."), numbers.n_truncated);
   if (numbers.n_untrained)
     count(tr("Texts with nothing to learn: %1 (%2 %)."), *numbers.n_untrained);
-  for (const Finding& finding : now.findings)
+  for (const PreflightFinding& finding : now.findings)
     lines << (finding.gravity == Gravity::error ? tr("\u26A0 A fault: %1: %2.")
                                                 : tr("\u26A0 A warning: %1: %2."))
                  .arg(service_words(to_text(finding.text)), service_words(to_text(finding.hint)));
