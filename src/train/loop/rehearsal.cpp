@@ -1,11 +1,16 @@
 #include "src/train/loop/rehearsal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/data/batch.h"
 #include "src/engine/step_time.h"
@@ -92,6 +97,37 @@ class Rehearsal {
     }
   }
 
+  /** Throws Error(machine) where the first packed texts have another loss than each by itself: they
+   * would see each other. */
+  void compare_packed() {
+    const TokenizedDataset& train = data_.train;
+    if (!train.is_packed() || data_.task->draws_asked_tokens()) return;
+    const std::vector<int32_t> sizes = train.pack_sizes();
+    const auto several = std::ranges::find_if(sizes, [](int32_t n) { return n > 1; });
+    if (several == sizes.end()) return;
+    const int64_t pack = several - sizes.begin();
+    std::vector<TokenizedExample> texts;
+    const auto [begin, end] = train.sequences_of(pack);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto labels = train.labels(i);
+      texts.push_back({.ids = train.ids(i), .labels = {labels.begin(), labels.end()}});
+    }
+    const TokenizedDataset alone = dataset_of(texts);
+    double sum = 0, n_items = 0;
+    for (int64_t i = 0; i < alone.size(); ++i) {
+      const auto [loss, n] = loss_of(alone, i);
+      sum += loss * n;
+      n_items += n;
+    }
+    const double together = loss_of(train, pack).first, apart = sum / std::max(n_items, 1.0);
+    constexpr double kRounding = 0.02;  // of 16 bits
+    if (std::abs(together - apart) <= kRounding * std::max(1.0, std::abs(apart))) return;
+    throw Error(Fault::machine, "preflight.packing",
+                fmt::format("{} packed texts have a loss of {:.5g}, each by itself {:.5g}",
+                            texts.size(), together, apart),
+                "this is a fault of Ferry: please report it, and train with packing = false");
+  }
+
   /** Seconds of the samples of one step. */
   double time_of_samples(const Job& job) {
     if (job.generation.prompts.empty()) return 0;
@@ -122,6 +158,14 @@ class Rehearsal {
   }
 
  private:
+  /** The loss of a sample, and its items. */
+  std::pair<double, double> loss_of(const TokenizedDataset& from, int64_t sample) {
+    MicroBatch batch;
+    const int64_t samples[] = {sample};
+    const HostBatch one = collator_.collate(from, samples, data_.token_sizes, {}, batch);
+    return {session_.evaluate(one, nullptr), static_cast<double>(one.n_label_items)};
+  }
+
   double left_s() const { return kMost_s - seconds_after(start_); }
   double timed(std::span<const HostBatch> micro_batches) {
     const auto start = Clock::now();
@@ -168,6 +212,7 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   StepBatches batches(job.model.tokenizer, job.data, job.model.table);
   Rehearsal rehearsal(session, job);
   rehearsal.try_sizes();
+  if (n_done == 0 && job.config.flag("preflight")) rehearsal.compare_packed();
   // The run's first step has the most micro-batches.
   const double step_s = rehearsal.time_of(batches.of_step(0));
   const double samples_s = rehearsal.time_of_samples(job);
