@@ -414,6 +414,22 @@ std::shared_ptr<RankTeam> meet_other_hosts(const config::Config& config) {
   return std::make_shared<RankTeam>(ranks, config);
 }
 
+/** Does work that reads a run's files before the run is locked. Where another process trains in the
+ * run, files come and go: an error then names that process, Error(usage). */
+template <class Work>
+auto read_unlocked(const std::optional<runs::ResumePoint>& resumed,
+                   OpenRun& run,
+                   const Work& work) {
+  try {
+    return work();
+  } catch (const Error&) {
+    std::string advice = std::exchange(run.advice, {});
+    if (resumed) const runs::RunDirectory alone(resumed->run);
+    run.advice = std::move(advice);
+    throw;
+  }
+}
+
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
   run.team = meet_other_hosts(command.config);
@@ -434,14 +450,16 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
         model.source == config::Source::command_line && !restart_of_this_process())
       log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
                            checkpoint->path.filename().string()));
-  if (checkpoint)
-    read_from(*checkpoint, run, [&] {
-      runs::read_checksums(checkpoint->path);
-      open_checkpoint_directory(checkpoint->path, command.config.text("model_name_or_path"));
-    });
   ResumedFrom states;
-  if (resumed) states = find_states(*resumed, from, command.config);
-  Job job = prepare(std::move(command.config), {.checkpoint = checkpoint, .team = run.team});
+  Job job = read_unlocked(resumed, run, [&] {
+    if (checkpoint)
+      read_from(*checkpoint, run, [&] {
+        runs::read_checksums(checkpoint->path);
+        open_checkpoint_directory(checkpoint->path, command.config.text("model_name_or_path"));
+      });
+    if (resumed) states = find_states(*resumed, from, command.config);
+    return prepare(std::move(command.config), {.checkpoint = checkpoint, .team = run.team});
+  });
   run.team = job.team;
   if (checkpoint) check_same(*checkpoint, job);
   if (states.last) check_same(*states.last, job);
