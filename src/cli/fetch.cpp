@@ -9,6 +9,7 @@
 #include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/inputs.h"
+#include "src/files/plain_file.h"
 
 namespace ferry::cli {
 namespace {
@@ -18,7 +19,8 @@ constexpr std::string_view kFetchUsage =
     "Brings models of the Hugging Face hub to this machine: ORGANISATION/NAME, or\n"
     "ORGANISATION/NAME@REVISION; behind --dataset data sets: ORGANISATION/NAME, with :CONFIG and\n"
     ":SPLIT where it has several. What is here is brought up to date. The files lie where Hugging\n"
-    "Face's own tools look for them, and what those have fetched is not fetched again.\n\n"
+    "Face's own tools look for them, and what those have fetched is not fetched again. With an\n"
+    "adapter its model comes, too.\n\n"
     "HF_TOKEN is for repositories that are not public, HF_ENDPOINT names another hub, "
     "HF_HUB_CACHE\n"
     "another place for the files.\n\n"
@@ -54,23 +56,28 @@ int run_fetch(Arguments arguments) {
     throw Error(Fault::usage, "cli.fetch", "no name is given",
                 "for example: ferry fetch HuggingFaceTB/SmolLM2-135M-Instruct");
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const auto& [name, is_dataset] : names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto [name, is_dataset] = names[i];
     std::filesystem::path directory;
+    std::optional<std::string> base;  // of an adapter
     // Both have the same steps.
     const auto bring = [&](auto&& source, const hub::Talk& talk) {
       source.look();
       talk.tell(fmt::format("{}: {}", name, source.summary()));
       directory = source.fetch();
+      if constexpr (requires { source.base_model(); }) base = source.base_model();
       all.push_back({{"name", source.repo().id},
                      {"commit", source.commit()},
                      {"directory", directory.string()},
                      {"bytes", source.size().n_bytes}});
     };
-    with_progress([&, is_dataset = is_dataset, name = name](const hub::Talk& talk) {
+    with_progress([&](const hub::Talk& talk) {
       is_dataset ? bring(service::HubDataset(name, talk), talk)
                  : bring(service::HubModel(name, talk), talk);
     });
     if (!wants_json) print(directory.string() + "\n");
+    // An adapter is of no use without its model, unless that is a directory here.
+    if (base && !path_exists(*base)) names.emplace_back(*base, false);
   }
   if (wants_json) print(all.dump(2) + "\n");
   return 0;

@@ -146,6 +146,18 @@ TEST_F(Hub, FetchBringsWhatIsHereUpToDate) {
             about["commit"].get<std::string>());
 }
 
+TEST_F(Hub, AnAdapterComesWithItsModel) {
+  hub_.put("models/org/lora/main/adapter_config.json",
+           R"({"peft_type": "LORA", "r": 2, "base_model_name_or_path": "org/tiny"})");
+  hub_.put("models/org/lora/main/adapter_model.safetensors", test::bytes_of(4'000, 2));
+  const auto both = answer_of("fetch org/lora");
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0]["name"], "org/lora");
+  EXPECT_TRUE(fs::exists(both[0]["directory"].get<std::string>() + "/adapter_model.safetensors"));
+  EXPECT_EQ(both[1]["name"], "org/tiny");
+  EXPECT_TRUE(fs::exists(both[1]["directory"].get<std::string>() + "/model.safetensors"));
+}
+
 TEST_F(Hub, CtrlCLeavesWhatHasComeForTheNextTime) {
   hub_.put("models/org/tiny/main/model.safetensors", test::bytes_of(4'000'000, 1));
   hub_.set_rules({{{"in", "model.safetensors"}, {"origin", "cdn"}, {"ms_per_64k", 30}}});

@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/files/hf/checkpoint_reader.h"
+#include "src/files/hf/peft_config.h"
 #include "src/files/plain_file.h"
 
 namespace ferry::hub {
@@ -31,7 +32,8 @@ constexpr std::array kSmallFiles = {"generation_config.json",
                                     "qwen.tiktoken",
                                     "chat_template.jinja",
                                     "chat_template.json",
-                                    "adapter_config.json"};
+                                    kPeftConfigName};
+constexpr std::string_view kAdapterWeightsName = "adapter_model.safetensors";
 
 /** Safetensors first: nothing in them can be run. */
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWeights = {
@@ -59,11 +61,6 @@ Error no_weights(const RepoTree& tree, const RepoName& repo) {
   if (has(".gguf"))
     return Error(Fault::data, "hub.model", what + ", and GGUF is a form for inference",
                  "give the model that it was made of");
-  if (tree.find("adapter_config.json"))
-    return Error(Fault::data, "hub.model", what + ": it is an adapter",
-                 fmt::format("bring it with Hugging Face's tools (hf download {} --local-dir DIR), "
-                             "fetch its model (ferry fetch), and give DIR",
-                             repo.id));
   return Error(Fault::data, "hub.model", what, "give a repository with safetensors");
 }
 
@@ -75,6 +72,13 @@ bool is_weights(std::string_view path) {
 
 bool is_needed(std::string_view path) {
   return path != "README.md" && !path.starts_with("LICENSE");
+}
+
+bool is_adapter(const RepoTree& tree) {
+  const auto has_weights = [&](const auto& names) {
+    return tree.find(names.first) || tree.find(names.second);
+  };
+  return tree.find(kPeftConfigName) && std::ranges::none_of(kWeights, has_weights);
 }
 
 const RemoteFile* weights_index(const RepoTree& tree) {
@@ -95,14 +99,26 @@ std::vector<RemoteFile> files_of_model(const RepoTree& tree,
     if (file) files.push_back(*file);
     return file != nullptr;
   };
-  if (!add("config.json")) {
-    if (tree.find("adapter_config.json")) throw no_weights(tree, repo);
+  if (is_adapter(tree)) {
+    if (part == ModelPart::config) {
+      add(kPeftConfigName);
+      return files;
+    }
+    for (const char* path : kSmallFiles)
+      add(path);
+    add("config.json");
+    if (part == ModelPart::all && !add(kAdapterWeightsName))
+      throw Error(Fault::data, "hub.model",
+                  fmt::format("'{}' is an adapter without {}", repo.text(), kAdapterWeightsName),
+                  "give an adapter as PEFT writes it");
+    return files;
+  }
+  if (!add("config.json"))
     throw Error(
         Fault::data, "hub.model",
         fmt::format("'{}' has no config.json: it is no model that Ferry reads", repo.text()),
         tree.find("model_index.json") ? "it is a pipeline of diffusers; Ferry trains texts"
                                       : "give a repository as transformers writes it");
-  }
   if (part == ModelPart::config) return files;
   for (const char* path : kSmallFiles)
     add(path);
@@ -136,6 +152,8 @@ std::vector<std::string> absent_files_of_model(const RepoTree& tree) {
 }
 
 bool is_whole_model(const fs::path& directory) {
+  if (path_exists(directory / kPeftConfigName) && path_exists(directory / kAdapterWeightsName))
+    return true;
   if (!path_exists(directory / "config.json")) return false;
   for (const auto& [single, index] : kWeights) {
     if (path_exists(directory / single)) return true;

@@ -14,11 +14,15 @@ namespace ferry::hub {
 /** What is wanted of a model: its shape, with all that has no weights, or everything. */
 enum class ModelPart : uint8_t { config, small, all };
 
+/** The repository has an adapter in PEFT's form, and no model of its own. */
+bool is_adapter(const RepoTree& tree);
+
 /** The list of a model's shards, which has to be here before its files are known; nullptr: none. */
 const RemoteFile* weights_index(const RepoTree& tree);
 
-/** The files that a model is made of. `index`: the text of weights_index(), where there is one.
- * Throws Error(data) where the repository has no config.json, or no weights that Ferry reads. */
+/** The files that a model or an adapter is made of. `index`: the text of weights_index(), where
+ * there is one. Throws Error(data) where the repository has no config.json, or no weights that
+ * Ferry reads. */
 std::vector<RemoteFile> files_of_model(const RepoTree& tree,
                                        const std::optional<std::string>& index,
                                        ModelPart part,
@@ -32,7 +36,7 @@ bool is_weights(std::string_view path);
 /** False for what is kept beside a model and read by nobody: its licence, its page. */
 bool is_needed(std::string_view path);
 
-/** A directory has a model's configuration and each of its files of weights. */
+/** A directory has a model's configuration and each of its files of weights, or an adapter's. */
 bool is_whole_model(const std::filesystem::path& directory);
 
 }  // namespace ferry::hub

@@ -135,11 +135,17 @@ void HubModel::look() {
   if (!is_open_) open();
   const auto small =
       hub::files_of_model(client_.tree(), std::nullopt, hub::ModelPart::config, client_.repo());
-  config_ = HfConfig::parse(client_.text_of(small.front()),
-                            fmt::format("{}/config.json", client_.repo().text()));
-  const Family& family = family_of(config_->fields());
-  // What a family does not compute is refused here, not after the download.
-  make_table(config_->fields(), {.head = family.heads.front()});
+  const std::string text = client_.text_of(small.front()),
+                    origin = fmt::format("{}/{}", client_.repo().text(), small.front().path);
+  if (hub::is_adapter(client_.tree())) {
+    base_model_ = JsonReader::parse(text, {origin, "hub.model", "the repository is damaged"})
+                      .text("base_model_name_or_path");
+  } else {
+    config_ = HfConfig::parse(text, origin);
+    const Family& family = family_of(config_->fields());
+    // What a family does not compute is refused here, not after the download.
+    make_table(config_->fields(), {.head = family.heads.front()});
+  }
   if (const hub::RemoteFile* const index = hub::weights_index(client_.tree()))
     index_ = client_.text_of(*index);
   files_ = hub::files_of_model(client_.tree(), index_, hub::ModelPart::all, client_.repo());

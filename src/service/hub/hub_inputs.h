@@ -33,8 +33,10 @@ class HubModel {
   void look();
   const hub::RepoName& repo() const { return client_.repo(); }
   const std::string& commit() const { return client_.tree().commit; }
-  /** config.json, after look(). */
+  /** config.json, after look(); not of an adapter. */
   const HfConfig& config() const { return *config_; }
+  /** After look(), of an adapter the name of its model as its author gave it. */
+  const std::optional<std::string>& base_model() const { return base_model_; }
   /** Of all files that a training needs; those of its weights are shards. */
   hub::FetchSize size() const { return size_; }
   int64_t n_shards() const { return n_shards_; }
@@ -51,6 +53,7 @@ class HubModel {
   bool is_open_ = false;
   std::optional<std::string> index_;
   std::optional<HfConfig> config_;
+  std::optional<std::string> base_model_;
   std::vector<hub::RemoteFile> files_;
   hub::FetchSize size_;
   int64_t n_shards_ = 0;

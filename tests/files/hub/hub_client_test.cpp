@@ -569,8 +569,8 @@ TEST_F(HubTest, SaysWhatARepositoryLacks) {
   hub_.put("models/org/gguf/main/x.gguf", "x");
   EXPECT_THAT(refusal("org/gguf"), HasSubstr("GGUF is a form for inference"));
   hub_.put("models/org/lora/main/adapter_config.json", "{}");
-  hub_.put("models/org/lora/main/adapter_model.safetensors", "x");
-  EXPECT_THAT(refusal("org/lora"), HasSubstr("it is an adapter"));
+  hub_.put("models/org/lora/main/adapter_model.bin", "x");
+  EXPECT_THAT(refusal("org/lora"), HasSubstr("is an adapter without adapter_model.safetensors"));
   hub_.put("models/org/diffusers/main/model_index.json", "{}");
   EXPECT_THAT(refusal("org/diffusers"), HasSubstr("pipeline of diffusers"));
   hub_.put("models/org/half/main/config.json", "{}");
