@@ -147,7 +147,15 @@ TEST_F(TokenCacheRuns, ADamagedPieceIsMadeAgain) {
       stream.put('\x7f');
     }
   }
-  EXPECT_EQ(ferry(short_run("damaged", "pieces", lines_of("lines.txt"))).code(), 4);
+  const std::string damaged = text_of(files[0]);
+  EXPECT_EQ(ferry(short_run("early", "pieces", lines_of("lines.txt"))).code(), 4);
+  EXPECT_TRUE(says(".tokens' is damaged: its bytes"));
+  EXPECT_FALSE(fs::exists(root_ / "early")) << "all tokens are looked at before the run begins";
+  // Where they are not, the run finds the damage when it comes to it.
+  std::ofstream(files[0], std::ios::binary) << damaged;
+  std::vector<std::string> unseen = short_run("damaged", "pieces", lines_of("lines.txt"));
+  unseen.push_back("--preflight=off");
+  EXPECT_EQ(ferry(unseen).code(), 4);
   EXPECT_TRUE(says(".tokens' is damaged: its bytes"));
   EXPECT_TRUE(says("it was removed; start again"));
   EXPECT_EQ(ferry({"train", "--resume=damaged"}).code(), 0) << said();
