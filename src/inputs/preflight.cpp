@@ -38,7 +38,7 @@ struct Count {
   }
   double share() const { return of > 0 ? static_cast<double>(n) / static_cast<double>(of) : 0; }
   bool are_most() const { return 2 * n > of; }
-  /** "12 of 80 answers are empty, the first is that of text 7" */
+  /** "12 of 80 answers are empty, first in text 7" */
   std::string text(std::string_view what, std::string_view are) const {
     return fmt::format("{} of {} {} {}, first in text {}", n, of, what, are, first + 1);
   }

@@ -1,8 +1,8 @@
 #pragma once
 // Preflight: faults of a training's texts and settings that raise no error, and show days later in
-// a model that never stops, has learnt nothing, or answers by another template. Looked for before
-// the first step, on all tokens where that is quick. `ferry train`, `ferry preview` and the app ask
-// it: no torch.
+// a model that never stops, has learnt nothing, or answers by another template. They are looked for
+// before the first step, on all tokens where that is quick. `ferry train`, `ferry preview` and the
+// app ask it: no torch.
 
 #include <string>
 #include <string_view>
@@ -24,7 +24,7 @@ enum class Gravity : uint8_t {
 struct PreflightFinding {
   std::string_view check;  ///< the name of the check: "stop_token"
   Gravity gravity = Gravity::warning;
-  std::string text;  ///< "12 of 80 answers are empty, the first is text 7"
+  std::string text;  ///< "12 of 80 answers are empty, first in text 7"
   std::string hint;  ///< what to do
 };
 
