@@ -57,7 +57,8 @@ int run_fetch(Arguments arguments) {
                 "for example: ferry fetch HuggingFaceTB/SmolLM2-135M-Instruct");
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (size_t i = 0; i < names.size(); ++i) {
-    const auto [name, is_dataset] = names[i];
+    const std::string name = names[i].first;
+    const bool is_dataset = names[i].second;
     std::filesystem::path directory;
     std::optional<std::string> base;  // of an adapter
     // Both have the same steps.
