@@ -218,8 +218,20 @@ TEST_F(Resume, TwoProcessesOnOneRun) {
   EXPECT_EQ(outcome.code(), 2) << outcome.err;
   EXPECT_NE(outcome.err.find(std::to_string(child)), std::string::npos) << outcome.err;
   // The process may remove the checkpoint that another one was about to read.
+  const auto checkpoint_there = [&] {
+    std::error_code gone;  // old checkpoints go meanwhile
+    fs::path newest;
+    for (const auto& entry : fs::directory_iterator(root_ / "shared"))
+      if (fs::exists(entry.path() / "COMPLETE", gone) &&
+          (newest.empty() ||
+           fs::last_write_time(newest, gone) < fs::last_write_time(entry.path(), gone)))
+        newest = entry.path();
+    return newest;
+  };
+  while (checkpoint_there().empty())
+    std::this_thread::sleep_for(1ms);
   ::kill(child, SIGSTOP);
-  const fs::path states = last_checkpoint("shared") / "state";
+  const fs::path states = checkpoint_there() / "state";
   fs::rename(states, root_ / "states");
   const Outcome gone = ferry({"train", "--resume=shared"}, "gone_");
   EXPECT_EQ(gone.code(), 2) << gone.err;
