@@ -32,9 +32,9 @@ struct ChatSettings {
 
 /** The files of a model that its chats go by. */
 struct ModelFiles {
-  /** Of a directory that has all of them. */
+  /** The directory has all of them. */
   ModelFiles(const std::filesystem::path& directory);
-  /** Of a model or an adapter, whose own files come before its model's. */
+  /** An adapter's own files come before its model's. */
   ModelFiles(const HfDirectory& model);
 
   std::filesystem::path tokenizer;          ///< its directory, which has the template, too

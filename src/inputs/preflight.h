@@ -28,7 +28,7 @@ struct PreflightFinding {
   std::string hint;  ///< what to do
 };
 
-/** What is looked at; all of it outlives the call. */
+/** The run that is looked at; all parts outlive the call. */
 struct PreflightInputs {
   const config::Config& config;
   const HfConfig& model;

@@ -90,7 +90,7 @@ struct Preview {
   std::vector<PreviewSample> samples;
   PreviewNumbers numbers;  ///< of the samples, or of all sequences that are trained on
   bool is_of_all = false;
-  /** What a training would say before its first step; where all of the data were counted. */
+  /** The faults that a training names before its first step; where all of the data were counted. */
   std::vector<PreflightFinding> findings;
   std::optional<PreviewBatch> first_batch;  ///< where all of the data were counted
 };

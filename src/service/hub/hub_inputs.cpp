@@ -143,7 +143,7 @@ void HubModel::look() {
   } else {
     config_ = HfConfig::parse(text, origin);
     const Family& family = family_of(config_->fields());
-    // What a family does not compute is refused here, not after the download.
+    // A model that is not computed is refused here, not after the download.
     make_table(config_->fields(), {.head = family.heads.front()});
   }
   if (const hub::RemoteFile* const index = hub::weights_index(client_.tree()))

@@ -151,7 +151,7 @@ TEST_F(TokenCacheRuns, ADamagedPieceIsMadeAgain) {
   EXPECT_EQ(ferry(short_run("early", "pieces", lines_of("lines.txt"))).code(), 4);
   EXPECT_TRUE(says(".tokens' is damaged: its bytes"));
   EXPECT_FALSE(fs::exists(root_ / "early")) << "all tokens are looked at before the run begins";
-  // Where they are not, the run finds the damage when it comes to it.
+  // A run that looks at none finds the damage when it comes to it.
   std::ofstream(files[0], std::ios::binary) << damaged;
   std::vector<std::string> unseen = short_run("damaged", "pieces", lines_of("lines.txt"));
   unseen.push_back("--preflight=off");
