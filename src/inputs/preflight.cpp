@@ -64,6 +64,13 @@ std::vector<int32_t> end_ids_of(const PreflightInputs& in) {
   return ids;
 }
 
+/** The words of a turn behind its thinking, which templates leave out of earlier turns. */
+std::string_view said_in(std::string_view text) {
+  constexpr std::string_view kEnd = "</think>";
+  const size_t end = text.rfind(kEnd);
+  return trim(end == text.npos ? text : text.substr(end + kEnd.size()));
+}
+
 /** A learning rate that such trainings mostly have. */
 double usual_rate(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
@@ -300,15 +307,15 @@ class Preflight {
       if (!text) continue;
       const auto at = static_cast<int64_t>(i);
       for (const chat::Turn& turn : conversation.turns) {
-        const bool is_there = !turn.text || text->find(trim(*turn.text)) != text->npos;
-        lost[turn.role].add(!is_there, at);
+        lost[turn.role].add(turn.text && text->find(said_in(*turn.text)) == text->npos, at);
       }
       const chat::Turn& last = conversation.turns.back();
       lost_thinking.add(text->find(trim(last.thinking)) == text->npos, at);
     }
     for (const auto& [role, count] : lost)
       if (count.n > 0)
-        find("template", role == chat::kSystem ? Gravity::warning : Gravity::error,
+        find("template",
+             role != chat::kSystem && count.are_most() ? Gravity::error : Gravity::warning,
              count.text(fmt::format("turns of role {}", role), "are left out by the template"),
              "choose another with --chat-template, or leave these turns out");
     if (lost_thinking.n > 0)
