@@ -37,7 +37,7 @@ TOO_SLOW_FOR_ASAN = [
     'NvmeRefusal.TellsTheSpace*', 'Nvme.MoreHostMemoryNever*', 'Nvme.GradientsFollow*', 'Nvme.WindowsShrink*',
     'Nvme.GradientsThatAreAdded*', 'Nvme.AreSpread*', 'Nvme.WeightsFollow*', 'Nvme.TheSpaceIsThat*',
     'Search.NoForcedChoice*', 'Search.MoreMemoryNever*', 'Simulation.OfManyMicroBatches*',
-    'Plan.MoreHostMemoryChangesNothing*', 'PlanWithDrives.*', 'Ferry.RenewPresets*', 'UnlikeGpus.*',
+    'Plan.MoreHostMemoryChangesNothing*', 'PlanWithDrives.*', 'Ferry.RenewPresets*', 'RenewedPage.OfPresets*', 'UnlikeGpus.*',
     'Ferry.PlanOfUnlikeGpus*', 'Ferry.PlanOfSeveralGpus*', 'PlantedFault.*',
     'Checker.AgreesWithEveryOrder*', 'Checker.FindsBytes*', 'Lists.HaveNoHazard*',
     'EveryFault.*serial*', 'EveryFault.*adversarial*',
