@@ -38,7 +38,8 @@ TOO_SLOW_FOR_ASAN = [
     'Nvme.GradientsThatAreAdded*', 'Nvme.AreSpread*', 'Nvme.WeightsFollow*', 'Nvme.TheSpaceIsThat*',
     'Search.NoForcedChoice*', 'Search.MoreMemoryNever*', 'Simulation.OfManyMicroBatches*',
     'Plan.MoreHostMemoryChangesNothing*', 'PlanWithDrives.*', 'Ferry.RenewPresets*', 'RenewedPage.OfPresets*', 'UnlikeGpus.*',
-    'Ferry.PlanOfUnlikeGpus*', 'Ferry.PlanOfSeveralGpus*', 'PlantedFault.*',
+    'PlanSearch.NoRival*', 'Simulation.ManyRanks*', 'Simulation.SlowLinks*', 'Simulation.APipeline*', 'Simulation.RanksWait*',
+    'PlanChoosing.TheProfile*', 'Ferry.PlanOfUnlikeGpus*', 'Ferry.PlanOfSeveralGpus*', 'PlantedFault.*',
     'Checker.AgreesWithEveryOrder*', 'Checker.FindsBytes*', 'Lists.HaveNoHazard*',
     'EveryFault.*serial*', 'EveryFault.*adversarial*',
     # Types of numbers and states share all of the code but the arithmetic; fp32 and the smallest states stay.
