@@ -44,7 +44,7 @@ TOO_SLOW_FOR_ASAN = [
     'EveryFault.*serial*', 'EveryFault.*adversarial*',
     # Types of numbers and states share all of the code but the arithmetic; fp32 and the smallest states stay.
     *(f'*{suite}.*/{kind}' for suite in ('SameBits', 'SaveUnderSteps', 'PinUnderSteps', 'RanksTest')
-      for kind in ('fp16*', 'fp32_adamw_bf16', 'bf16', 'bf16_split', 'bf16_lion', 'bf16_sgd*')), '*Pause.*/bf16',
+      for kind in ('fp16*', 'fp32_sgd', 'fp32_adamw_bf16', 'bf16', 'bf16_split', 'bf16_lion', 'bf16_sgd*')), '*Pause.*/bf16',
     'ReducedEveryLevel.VFadesAtItsRate/scalar',
 ]
 # The main part runs these cases alone of these programs: all others of them run sanitized. The address sanitizer forbids the
@@ -63,7 +63,8 @@ CONCURRENT = {
     'offload': ['FaultDeathTest.*', 'ThreadedDevice.*', 'SimulatedDevice.*', 'AdversarialDevice.*', 'Throw.*', 'Watchdog.*',
                 'Overlap.*', 'Workers.*', 'FirstTouch.*', 'HostQueue.*', 'CpuMath.*', '*Devices.*', 'EveryFault.*', '*Pause.*',
                 'SameBits.WithThreads*', 'SameBits.WithAnyNumberOfWorkers*',  # the others take their queues in one thread
-                '*SaveUnderSteps.*', 'Traces.*', '*Pools.*', '*RanksTest.*/fp32', '*RanksTest.*/bf16_adamw_8bit_split',
+                'Traces.*', '*Pools.*',
+                *(f'*{suite}.*/{kind}' for suite in ('SaveUnderSteps', 'RanksTest') for kind in ('fp32', 'bf16_adamw_8bit_split')),
                 # Types of numbers share the same threads, and these devices have one; all of them run in the other parts.
                 '-*/fp16', '*/bf16', 'EveryFault.*serial*', 'EveryFault.*adversarial*', '*Pause.*WithoutClippingToo*'],
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*',
