@@ -55,8 +55,9 @@ ROOMS_OF_THE_TRAINER = ['engine', 'measure', 'train', 'parity', 'perf']
 # Widgets draw with libraries that keep what they allocate until the process ends. gui_program measures what users have: the
 # processor time and memory of the optimised app.
 NOT_SANITIZED = ['gui_pages', 'gui_program', 'gui_screenshots', 'gui_whole_run']
-# The app's models take two minutes to compile with sanitizers, and need the trainer in the main part.
-SANITIZED_WITH_FULL_COUNTS = ['gui_models']
+# The app's models take two minutes to compile with sanitizers, and need the trainer in the main part. Golden plans take six
+# minutes there, and other tests of plans go through the same code.
+SANITIZED_WITH_FULL_COUNTS = ['gui_models', 'golden_plans']
 # What threads share, by program and case: the rest has one thread. Planted faults are meant to race; oneTBB is not
 # instrumented, so offload's own threads take its place.
 CONCURRENT = {
