@@ -39,7 +39,7 @@ TOO_SLOW_FOR_ASAN = [
     'Search.NoForcedChoice*', 'Search.MoreMemoryNever*', 'Simulation.OfManyMicroBatches*',
     'Plan.MoreHostMemoryChangesNothing*', 'PlanWithDrives.*', 'Ferry.RenewPresets*', 'RenewedPage.OfPresets*', 'UnlikeGpus.*',
     'PlanSearch.NoRival*', 'Simulation.ManyRanks*', 'Simulation.SlowLinks*', 'Simulation.APipeline*', 'Simulation.RanksWait*',
-    'PlanChoosing.TheProfile*', 'Ferry.PlanOfUnlikeGpus*', 'Ferry.PlanOfSeveralGpus*', 'PlantedFault.*',
+    'PlanChoosing.TheProfile*', 'PresetPlans.EachFits*', 'Ferry.PlanOfUnlikeGpus*', 'Ferry.PlanOfSeveralGpus*', 'PlantedFault.*',
     'Checker.AgreesWithEveryOrder*', 'Checker.FindsBytes*', 'Lists.HaveNoHazard*',
     'EveryFault.*serial*', 'EveryFault.*adversarial*',
     # Types of numbers and states share all of the code but the arithmetic; fp32 and the smallest states stay.
@@ -49,7 +49,8 @@ TOO_SLOW_FOR_ASAN = [
 ]
 # The main part runs these cases alone of these programs: all others of them run sanitized. The address sanitizer forbids the
 # library for NUMA.
-ALSO_IN_MAIN = {'plan': TOO_SLOW_FOR_ASAN, 'cli': TOO_SLOW_FOR_ASAN, 'offload': TOO_SLOW_FOR_ASAN + ['NumaDeathTest.*']}
+ALSO_IN_MAIN = {'plan': TOO_SLOW_FOR_ASAN, 'cli': TOO_SLOW_FOR_ASAN, 'service': TOO_SLOW_FOR_ASAN,
+                'offload': TOO_SLOW_FOR_ASAN + ['NumaDeathTest.*']}
 # Their tests are built with LibTorch: with sanitizers that takes minutes of compiling.
 ROOMS_OF_THE_TRAINER = ['engine', 'measure', 'train', 'parity', 'perf']
 # Widgets draw with libraries that keep what they allocate until the process ends. gui_program measures what users have: the
