@@ -6,17 +6,13 @@
 #include <map>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "src/base/error.h"
-#include "src/base/json/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/chat/template_source.h"
 #include "src/data/content_hash.h"
-#include "src/files/hf/end_ids.h"
-#include "src/files/paths.h"
-#include "src/files/plain_file.h"
 #include "src/inputs/model_files.h"
+#include "src/inputs/prompts.h"
 
 namespace ferry {
 namespace {
@@ -48,20 +44,6 @@ uint64_t hash_of(const std::vector<int32_t>& ids) {
   ContentHash hash;
   hash.add(std::as_bytes(std::span(ids)));
   return hash.value();
-}
-
-/** The tokens at which `ferry generate` and others stop. */
-std::vector<int32_t> end_ids_of(const PreflightInputs& in) {
-  std::vector<int32_t> ids;
-  if (path_exists(in.files.generation_config))
-    ids = end_ids_in(JsonReader::parse(
-        read_text_file(in.files.generation_config),
-        {in.files.generation_config.string(), "model.open", "remove or mend it"}));
-  if (ids.empty()) ids = end_ids_in(in.model.fields());
-  if (const int32_t eos = in.tokenizer.special_ids().eos; ids.empty() && eos >= 0)
-    ids.push_back(eos);
-  std::erase(ids, -1);
-  return ids;
 }
 
 /** The words of a turn behind its thinking, which templates leave out of earlier turns. */
@@ -115,7 +97,8 @@ class Preflight {
     const TokenizedDataset& train = in_.data.train;
     n_special_ = in_.tokenizer.n_added_single();
     bos_ = in_.tokenizer.special_ids().bos;
-    const std::vector<int32_t> ends = end_ids_of(in_);
+    const std::vector<int32_t> ends =
+        end_ids_of(in_.files.generation_config, in_.model, in_.tokenizer);
     int64_t n_all = 0;
     for (int64_t i = 0; i < train.n_sequences(); ++i)
       n_all += train.n_ids(i);

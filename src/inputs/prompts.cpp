@@ -34,22 +34,6 @@ std::string unescaped(std::string text) {
   return text;
 }
 
-/** The tokens that end a text: as generation_config.json says, else config.json, else the
- * tokenizer. */
-std::vector<int32_t> end_ids_of(const fs::path& file,
-                                const HfConfig& model,
-                                const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids;
-  std::error_code error;
-  if (fs::exists(file, error))
-    ids = end_ids_in(JsonReader::parse(read_text_file(file),
-                                       {file.string(), "generate.model", "remove or mend it"}));
-  if (ids.empty()) ids = end_ids_in(model.fields());
-  if (ids.empty()) ids.push_back(tokenizer.special_ids().eos);
-  std::erase_if(ids, [](int32_t id) { return id < 0; });
-  return ids;
-}
-
 SamplingRule sampling_of(const config::Config& config) {
   const bool draws = config.integer("top_k") > 0 || config.number("top_p") < 1;
   const double temperature = config.maybe_number("temperature").value_or(draws ? 1 : 0);
@@ -80,6 +64,20 @@ bool has_ending_of_data(const fs::path& path) {
 }
 
 }  // namespace
+
+std::vector<int32_t> end_ids_of(const fs::path& file,
+                                const HfConfig& model,
+                                const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  std::error_code error;
+  if (fs::exists(file, error))
+    ids = end_ids_in(JsonReader::parse(read_text_file(file),
+                                       {file.string(), "generate.model", "remove or mend it"}));
+  if (ids.empty()) ids = end_ids_in(model.fields());
+  if (ids.empty()) ids.push_back(tokenizer.special_ids().eos);
+  std::erase_if(ids, [](int32_t id) { return id < 0; });
+  return ids;
+}
 
 int64_t TextGeneration::longest_prompt() const {
   int64_t longest = 0;

@@ -15,6 +15,12 @@
 
 namespace ferry {
 
+/** The tokens that end a text: as the file generation_config.json says, which need not be there,
+ * else config.json, else the tokenizer. Throws Error(data) for a damaged file. */
+std::vector<int32_t> end_ids_of(const std::filesystem::path& generation_config,
+                                const HfConfig& model,
+                                const Tokenizer& tokenizer);
+
 struct Prompt {
   std::string text;
   std::vector<int32_t> ids;
