@@ -47,6 +47,14 @@ Json variables_of(const ChatSettings& settings,
   return variables;
 }
 
+TemplateSource own_template(const ModelFiles& model) {
+  if (auto source = template_of_model(model.tokenizer)) return std::move(*source);
+  throw Error(Fault::data, "chat.template",
+              fmt::format("'{}' has no chat template", model.tokenizer.string()),
+              "name one with --chat-template: a .jinja file, or alpaca, chatml, llama3, vicuna or "
+              "zephyr");
+}
+
 /** The tokens that overlap a range of bytes, as transformers' masks have it. */
 text::Span tokens_in(const std::vector<text::Span>& spans, text::Span bytes) {
   const auto begin =
@@ -88,19 +96,9 @@ ChatEncoder::ChatEncoder(const ChatSettings& settings,
                          const ModelFiles& model,
                          const Tokenizer& tokenizer)
     : settings_(settings) {
-  std::optional<TemplateSource> source;
-  if (settings.chat_template != "model") source = template_named(settings.chat_template);
-  try {
-    if (!source) source = template_of_model(model.tokenizer);
-    if (!source)
-      throw Error(Fault::data, "chat.template",
-                  fmt::format("'{}' has no chat template", model.tokenizer.string()),
-                  "name one with --chat-template: a .jinja file, or alpaca, chatml, llama3, vicuna "
-                  "or zephyr");
-    open(*source, model, tokenizer);
-  } catch (const Error&) {
-    fault_ = std::current_exception();
-  }
+  std::optional<TemplateSource> named;
+  if (settings.chat_template != "model") named = template_named(settings.chat_template);
+  open([&] { return named ? *named : own_template(model); }, model, tokenizer);
 }
 
 ChatEncoder::ChatEncoder(const ChatSettings& settings,
@@ -108,26 +106,27 @@ ChatEncoder::ChatEncoder(const ChatSettings& settings,
                          const ModelFiles& model,
                          const Tokenizer& tokenizer)
     : settings_(settings) {
+  open([&] { return source; }, model, tokenizer);
+}
+
+void ChatEncoder::open(const std::function<TemplateSource()>& find,
+                       const ModelFiles& model,
+                       const Tokenizer& tokenizer) {
   try {
-    open(source, model, tokenizer);
+    const TemplateSource source = find();
+    template_text_ = source.text;
+    TemplateUse use = {.chat = ChatTemplate::parse(source.text, source.name),
+                       .with_tools = nullptr,
+                       .variables = variables_of(settings_, model.tokenizer, tokenizer),
+                       .now = settings_.now,
+                       .control_texts = tokenizer.control_texts(),
+                       .end_texts = end_texts_of(model.generation_config, tokenizer)};
+    if (!source.tools_text.empty())
+      use.with_tools = ChatTemplate::parse(source.tools_text, source.name + " (tool_use)");
+    renderer_.emplace(std::move(use));
   } catch (const Error&) {
     fault_ = std::current_exception();
   }
-}
-
-void ChatEncoder::open(const TemplateSource& source,
-                       const ModelFiles& model,
-                       const Tokenizer& tokenizer) {
-  template_text_ = source.text;
-  TemplateUse use = {.chat = ChatTemplate::parse(source.text, source.name),
-                     .with_tools = nullptr,
-                     .variables = variables_of(settings_, model.tokenizer, tokenizer),
-                     .now = settings_.now,
-                     .control_texts = tokenizer.control_texts(),
-                     .end_texts = end_texts_of(model.generation_config, tokenizer)};
-  if (!source.tools_text.empty())
-    use.with_tools = ChatTemplate::parse(source.tools_text, source.name + " (tool_use)");
-  renderer_.emplace(std::move(use));
 }
 
 bool ChatEncoder::tells_date() const {

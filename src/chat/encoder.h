@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -88,7 +89,10 @@ class ChatEncoder {
   std::vector<std::string> take_notes() const;
 
  private:
-  void open(const TemplateSource& source, const ModelFiles& model, const Tokenizer& tokenizer);
+  /** Keeps the fault of what it does. */
+  void open(const std::function<TemplateSource()>& find,
+            const ModelFiles& model,
+            const Tokenizer& tokenizer);
 
   ChatSettings settings_;
   std::optional<Renderer> renderer_;
