@@ -14,7 +14,6 @@ that all parts work.
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import train_beside_bench as MAKE  # noqa: E402
 from llama_8g import LLAMA_8G  # noqa: E402
-from several_gpus import FIRST_STEPS, N_WORDS, last_words, planned  # noqa: E402
+from several_gpus import FIRST_STEPS, N_WORDS, figures_of, last_words, planned  # noqa: E402
 
 LLAMA_32G = {**LLAMA_8G, "hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 40, "intermediate_size": 27648,
              "vocab_size": 152064}
@@ -67,19 +66,13 @@ def train(args, name):
         done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
         if done.returncode != 0:
             return f"| {name} | exit {done.returncode}: {last_words(done.stdout)} |", None
-        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-        run = json.loads((out / "run.json").read_text())
-    steps = [line for line in lines if "step_ms" in line]
-    step_s = statistics.median(line["step_ms"] for line in steps[FIRST_STEPS:]) / 1e3
+        step_s, losses, memory = figures_of(out)
     rate = batch * length / step_s
     said = plan.get("time") or {}
     planned_s = said.get("step_s", float("nan"))
     bound_s = max(said.get("compute_s", 0), said.get("h2d_s", 0))
-    took, has = (run[key].get("gpu_bytes_peak", 0) / 2**30 for key in ("actual", "promised"))
-    host, host_has = (run[key].get("host_bytes_peak", 0) / 2**30 for key in ("actual", "promised"))
-    losses = " ".join(f"{line['loss']:.5f}" for line in (steps[0], steps[-1]) if "loss" in line)
     return (f"| {name} | {rate:.0f} | {step_s * 1e3:.1f} | {planned_s * 1e3:.1f} | {bound_s * 1e3:.1f} | {bound_s / step_s:.2f} | "
-            f"{took:.2f} of {has:.2f} | {host:.2f} of {host_has:.2f} | {losses} | {time.monotonic() - started:.0f} s |"), rate
+            f"{memory['gpu']} | {memory['host']} | {losses} | {time.monotonic() - started:.0f} s |"), rate
 
 
 def peer(args, name, micro):

@@ -113,6 +113,19 @@ def planned(train, env):
     return json.loads(said) if said.startswith("{") else {}
 
 
+def figures_of(run):
+    """Of a run's directory: seconds of the median step, first and last loss, and the GiB taken of those promised, by place."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    record = json.loads((run / "run.json").read_text())
+    steps = [line for line in lines if "step_ms" in line]
+    step_s = statistics.median(line["step_ms"] for line in steps[FIRST_STEPS:]) / 1e3
+    losses = " ".join(f"{line['loss']:.5f}" for line in (steps[0], steps[-1]) if "loss" in line)
+    keys = {"gpu": "gpu_bytes_peak", "host": "host_bytes_peak"}
+    memory = {place: " of ".join(f"{record[part].get(key, 0) / 2**30:.2f}" for part in ("actual", "promised"))
+              for place, key in keys.items()}
+    return step_s, losses, memory
+
+
 def train(args, name, way):
     """A line of the table, and the tokens a second; None where the run failed."""
     config, task, batch, length, n_steps, options, _, _ = CASES[name]
@@ -145,15 +158,10 @@ def train(args, name, way):
             return f"| {name} | {way} | took more than {RUN_S} s: {last_words((expired.stdout or b'').decode())} |", None
         if done.returncode != 0:
             return f"| {name} | {way} | exit {done.returncode}: {last_words(done.stdout)} |", None
-        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-        run = json.loads((out / "run.json").read_text())
-    steps = [line for line in lines if "step_ms" in line]
-    step_s = statistics.median(line["step_ms"] for line in steps[FIRST_STEPS:]) / 1e3
+        step_s, losses, memory = figures_of(out)
     rate = batch * n_gpus * length / step_s
-    took, has = (run[key].get("gpu_bytes_peak", 0) / 2**30 for key in ("actual", "promised"))
-    losses = " ".join(f"{line['loss']:.5f}" for line in (steps[0], steps[-1]) if "loss" in line)
     return (f"| {name} | {way} | {rate:.0f} | {step_s * 1e3:.1f} | {planned_s * 1e3:.1f} | {planned_s / step_s:.2f} | "
-            f"{took:.2f} of {has:.2f} | {losses} | {time.monotonic() - started:.0f} s |"), rate
+            f"{memory['gpu']} | {losses} | {time.monotonic() - started:.0f} s |"), rate
 
 
 def peer(args, name, engine, options):
