@@ -44,7 +44,7 @@ struct Texts {
 
 /** The texts of `ferry train`. Labels that the model knows already keep the model's order. Without
  * a tokenizer nothing is known but what the model's configuration says of padding. `files`
- * are those of the tokenizer and of the chat template. */
+ * lead to the chat template. */
 Texts texts_to_train_on(const config::Config& config,
                         const HfConfig& model,
                         const Tokenizer* tokenizer = nullptr,

@@ -41,8 +41,8 @@ struct PreflightInputs {
 /** Faults first, then warnings. Empty where preflight is off. */
 std::vector<PreflightFinding> preflight(const PreflightInputs& inputs);
 
-/** "warning: TEXT: HINT" of each warning. Throws Error(data) "preflight.CHECK" for the first fault.
- */
+/** A line for each warning, with its text and its hint. Throws Error(data) "preflight.CHECK" for
+ * the first fault. */
 std::vector<std::string> take_warnings(const std::vector<PreflightFinding>& findings);
 
 }  // namespace ferry

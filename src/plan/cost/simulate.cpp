@@ -49,9 +49,8 @@ struct Graphs {
   }
   struct Graph {
     int micro = 0;
-    int n_in_step = 0;  ///< passes that replay it
-    double recorded_share =
-        -1;  ///< of the micro-batches that it stands for; below 0: not yet known
+    int n_in_step = 0;           ///< passes that replay it
+    double recorded_share = -1;  ///< of its micro-batches; below 0: not known yet
   };
   std::vector<Graph> all;      ///< in the order of the list
   std::vector<int> of_action;  ///< -1: none

@@ -245,7 +245,7 @@ namespace {
 
 class Searcher {
  public:
-  /** `rival_share`: for rivals(). `below_s`: search_plan()'s. */
+  /** `rival_share` is for rivals(), and `below_s` is as in search_plan(). */
   Searcher(const ModelTable& model,
            const PlanRequest& request,
            Takes takes,

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "src/runs/directory/checkpoints.h"
 #include "tests/train/run_test.h"
 
 namespace ferry::test {
@@ -218,20 +219,10 @@ TEST_F(Resume, TwoProcessesOnOneRun) {
   EXPECT_EQ(outcome.code(), 2) << outcome.err;
   EXPECT_NE(outcome.err.find(std::to_string(child)), std::string::npos) << outcome.err;
   // The process may remove the checkpoint that another one was about to read.
-  const auto checkpoint_there = [&] {
-    std::error_code gone;  // old checkpoints go meanwhile
-    fs::path newest;
-    for (const auto& entry : fs::directory_iterator(root_ / "shared"))
-      if (fs::exists(entry.path() / "COMPLETE", gone) &&
-          (newest.empty() ||
-           fs::last_write_time(newest, gone) < fs::last_write_time(entry.path(), gone)))
-        newest = entry.path();
-    return newest;
-  };
-  while (checkpoint_there().empty())
+  while (runs::complete_checkpoints(root_ / "shared").empty())
     std::this_thread::sleep_for(1ms);
   ::kill(child, SIGSTOP);
-  const fs::path states = checkpoint_there() / "state";
+  const fs::path states = runs::complete_checkpoints(root_ / "shared").back().path / "state";
   fs::rename(states, root_ / "states");
   const Outcome gone = ferry({"train", "--resume=shared"}, "gone_");
   EXPECT_EQ(gone.code(), 2) << gone.err;
@@ -266,7 +257,7 @@ TEST_F(Resume, DamagedCheckpointsAndOtherIdentities) {
   expect_fault(go_on("damaged", {"--seed=43"}), 2, "seed");
   expect_fault(go_on("damaged", {"--micro-batch-size=8"}), 2, "per_device_train_batch_size");
   expect_fault(new_run("damaged"), 2, "--resume");
-  // The number of threads inside an operation is part of what fixes the bits of a CPU.
+  // The number of threads inside an operation fixes the bits of a CPU.
   if (device() == "cpu")
     expect_fault(go_on("damaged", {"--intra-op-threads=2"}), 2, "intra_op_threads");
 

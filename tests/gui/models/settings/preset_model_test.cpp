@@ -65,8 +65,8 @@ TEST_F(Presets, AreReadAndPlanned) {
       << index.data(PresetModel::plan_role).toString().toStdString();
 }
 
-/** The form makes of a preset what `ferry train --preset` makes of it. */
-/** A fourth of the presets; FERRY_LONG=1: all. */
+/** The form makes the same settings of a preset as `ferry train --preset`. A fourth of the presets;
+ * FERRY_LONG=1: all. */
 TEST_F(Presets, GiveTheSettingsThatTheProgramTakes) {
   PresetModel presets;
   load(presets);
