@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/core/preference.h"
 #include "models/core/tensor_table.h"
 #include "src/base/bytes.h"
 
@@ -27,7 +28,11 @@ struct BatchLayout {
    */
   int64_t labels = 0;
   int64_t label_rows = 0;  ///< (label tokens) int32, at most tokens; only of a language model
-  int64_t logits = 0;      ///< (n_seqs | tokens, n_labels) fp32, written by an evaluation
+  /** (n_seqs | tokens, n_labels) fp32, written by an evaluation; of pairs of answers (n_seqs,
+   * kPreferenceSums), written by each forward pass. */
+  int64_t logits = 0;
+  int64_t preferences = 0;    ///< (n_seqs, kPreferenceInputs) fp32
+  int64_t token_weights = 0;  ///< (tokens) fp32, written by the forward pass
   int64_t n_bytes = 0;
 };
 
@@ -55,7 +60,13 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable
   const int64_t per_seq = largest.n_seqs_max * n_labels;
   layout.labels = next(has_token_labels ? std::max(largest.tokens, per_seq) : per_seq);
   layout.label_rows = next(model.head == HeadKind::masked_lm ? largest.tokens : 0);
-  layout.logits = next(has_token_logits(model.head) ? largest.tokens * n_labels : per_seq);
+  layout.logits = next(has_token_logits(model.head) ? largest.tokens * n_labels
+                       : model.has_preferences      ? largest.n_seqs_max * kPreferenceSums
+                                                    : per_seq);
+  if (model.has_preferences) {
+    layout.preferences = next(largest.n_seqs_max * kPreferenceInputs);
+    layout.token_weights = next(largest.tokens);
+  }
   return layout;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "models/core/loss_kind.h"
+#include "models/core/preference.h"
 #include "models/core/tensor_table.h"
 
 namespace ferry {
@@ -44,6 +45,15 @@ class SharingRanks {
                         std::span<const std::span<std::byte>> receives) = 0;
 };
 
+/** Pairs of answers: the numbers of each sequence, and the weights that the loss gives its tokens.
+ */
+struct PreferenceTensors {
+  const PreferenceRule* rule = nullptr;  ///< null: the loss is another
+  at::Tensor inputs;                     ///< (n_seqs_real, kPreferenceInputs) fp32
+  at::Tensor sums;                       ///< (n_seqs_real, kPreferenceSums) fp32
+  at::Tensor token_weights;  ///< (tokens) fp32: the gradient of -log p of each token's label
+};
+
 /** One micro-batch on the compute device, as an operation sees it: the stream that it works on. */
 struct BatchTensors : StreamTensors {
   BatchShape shape;
@@ -65,9 +75,12 @@ struct BatchTensors : StreamTensors {
    * on these rows alone; undefined, on all tokens. */
   at::Tensor label_rows;
   float loss_weight = 1;  ///< 1 / label items of the whole step: samples, label tokens, or starts
-  float end_loss_weight = 1;  ///< question_answering: 1 / ends of the whole step
-  float grad_scale = 1;       ///< loss scale (a power of two)
+  /** 1 / ends of the whole step, of question_answering; with pairs of answers 1 / tokens of chosen
+   * answers. */
+  float end_loss_weight = 1;
+  float grad_scale = 1;  ///< loss scale (a power of two)
   float label_smoothing = 0;
+  PreferenceTensors preferences;
   at::Tensor class_weights;  ///< cross_entropy, optional: (n_labels) fp32; loss_weight is then 1 /
                              ///< the sum of those of the step's labels
 

@@ -17,6 +17,8 @@ enum class LossKind : uint8_t {
   token_classification,
   question_answering,
   causal_lm,
+  preference,  ///< of pairs of answers (models/core/preference.h); the mean over the pairs
+  reward,      ///< the same of the numbers that a classifier gives (Bradley and Terry 1952)
 };
 
 /** The head that a loss belongs to. */
@@ -25,6 +27,7 @@ constexpr HeadKind head_of(LossKind loss) {
     case LossKind::cross_entropy:
     case LossKind::multi_label:
     case LossKind::regression:
+    case LossKind::reward:
       return HeadKind::classification;
     case LossKind::masked_lm:
       return HeadKind::masked_lm;
@@ -33,6 +36,7 @@ constexpr HeadKind head_of(LossKind loss) {
     case LossKind::question_answering:
       return HeadKind::question_answering;
     case LossKind::causal_lm:
+    case LossKind::preference:
       return HeadKind::causal_lm;
   }
   return HeadKind::classification;

@@ -380,7 +380,8 @@ struct ModelTable {
   std::vector<int> backwards;  ///< all blocks in the order of their backwards
   std::vector<UpdateGroup> groups = {{.decays = true}, {.decays = false}};
   std::vector<HfEntry> hf_names;
-  bool has_deltas = false;  ///< some of the tensors are of an adapter (HfEntry::is_delta)
+  bool has_preferences = false;  ///< a language model that is trained on pairs of answers
+  bool has_deltas = false;       ///< some of the tensors are of an adapter (HfEntry::is_delta)
   std::vector<std::string>
       hf_ignored;  ///< names a checkpoint may carry that the model does not use
 

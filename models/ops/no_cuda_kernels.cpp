@@ -10,6 +10,7 @@
 #include "models/ops/head_norm/head_norm.h"
 #include "models/ops/linear/stored.h"
 #include "models/ops/norm/norm.h"
+#include "models/ops/preference/preference_loss.h"
 #include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rotary.h"
 #include "models/ops/rows/rows.h"
@@ -27,6 +28,7 @@ const GateKernels kCudaGate{};
 const HeadNormKernels kCudaHeadNorm{};
 const StoredKernels kCudaStored{};
 const NormKernels kCudaNorm{};
+const PreferenceKernels kCudaPreference{};
 const RmsNormKernels kCudaRmsNorm{};
 const RotaryKernels kCudaRotary{};
 const RowsKernels kCudaRows{};

@@ -26,6 +26,7 @@ void clear(MicroBatch& batch) {
                      &batch.labels, &batch.label_rows})
     ints->clear();
   batch.values.clear();
+  batch.preferences.clear();
   batch.samples.clear();
   batch.cu_seqlens.push_back(0);
   batch.max_len = 0;

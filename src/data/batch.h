@@ -27,11 +27,12 @@ struct MicroBatch {
   int64_t n_real_seqs = 0;            // R
   int64_t n_label_items =
       0;  // what the loss is a mean over: labelled samples, tokens to predict, starts of answers
-  int64_t n_end_items = 0;  // ends of answers
+  int64_t n_end_items = 0;  // ends of answers; of pairs of answers the tokens of chosen ones
 
   // Labels as the loss takes them; the task sets them (src/tasks/task.h), empty before.
   std::vector<int32_t> labels;      // (R) | (R, 2) | (T), kNoLabel where there is no loss
   std::vector<float> values;        // (R) | (R, n_labels)
+  std::vector<float> preferences;   // (R, kPreferenceInputs) of pairs of answers; else empty
   std::vector<int32_t> label_rows;  // of a masked model: the tokens that have a label, ascending
   std::vector<int64_t> samples;     // (R), the places of its sequences in the dataset
 

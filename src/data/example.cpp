@@ -24,6 +24,7 @@ constexpr std::array kProblemNames = {
     ProblemName{ProblemType::regression, "regression"},
     ProblemName{ProblemType::tags, ""},
     ProblemName{ProblemType::answers, ""},
+    ProblemName{ProblemType::preferences, ""},
 };
 
 }  // namespace

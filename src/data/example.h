@@ -17,8 +17,9 @@ enum class ProblemType : uint8_t {
   single_label,
   multi_label,
   regression,
-  tags,     // a label for each word of a text
-  answers,  // places in the second text that answer the first
+  tags,         // a label for each word of a text
+  answers,      // places in the second text that answer the first
+  preferences,  // the better of two answers
 };
 
 /** As transformers spells it in config.json ("single_label_classification"); "" for those that it
@@ -66,6 +67,10 @@ inline TextPart part_that(bool begins, bool ends) {
 struct Example {
   std::string text;                      // valid UTF-8; empty only where texts are to be answered
   std::optional<std::string> text_pair;  // for tasks on two texts
+  /** Of a pair of answers the worse one. text_pair is the better one, and text the prompt of both;
+   * or text and this are whole chats. */
+  std::optional<std::string> rejected;
+  float margin = 0;  // by which the better answer is to be better, where the data say so
   Label label;
   std::vector<TextRange> words;  // in text, where the data came in words
   std::string id;                // the data's own name for it; may be empty

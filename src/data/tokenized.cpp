@@ -150,6 +150,21 @@ TokenizedDataset TokenizedDataset::packed(int64_t max_tokens) const {
   return result;
 }
 
+TokenizedDataset TokenizedDataset::in_pairs() const {
+  FERRY_CHECK(!is_packed() && n_sequences() % 2 == 0, "{} sequences in pairs", n_sequences());
+  TokenizedDataset result = *this;
+  result.packs_.reserve(static_cast<size_t>(n_sequences() / 2 + 1));
+  for (int64_t first = 0; first <= n_sequences(); first += 2)
+    result.packs_.push_back(first);
+  return result;
+}
+
+void TokenizedDataset::set_references(std::shared_ptr<const std::vector<float>> references) {
+  FERRY_CHECK(std::ssize(*references) == n_sequences(), "{} references of {} sequences",
+              references->size(), n_sequences());
+  references_ = std::move(references);
+}
+
 TokenizedDataset dataset_of(std::span<const TokenizedExample> sequences) {
   MemoryWriter tokens((TokenForm()));
   for (const TokenizedExample& sequence : sequences) {

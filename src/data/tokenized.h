@@ -87,6 +87,16 @@ class TokenizedDataset {
    * sample with the least room that has enough, or begins one. Samples stand in the order of their
    * first sequences, and the sequences of each in their own. */
   TokenizedDataset packed(int64_t max_tokens) const;
+  /** The same sequences in samples of two, which follow each other. */
+  TokenizedDataset in_pairs() const;
+
+  /** Gives each sequence the number that the first weights had for it, by its place in this view.
+   */
+  void set_references(std::shared_ptr<const std::vector<float>> references);
+  /** That number; 0 where none are set. */
+  float reference(int64_t sequence) const {
+    return references_ ? (*references_)[static_cast<size_t>(sequence)] : 0;
+  }
 
  private:
   /** The place in the store. */
@@ -100,6 +110,7 @@ class TokenizedDataset {
   bool is_selection_ = false;   // else all sequences of the store, in their order
   std::vector<int64_t> order_;  // the places of the sequences
   std::vector<int64_t> packs_;  // the first sequence of each sample, and n; empty: each is one
+  std::shared_ptr<const std::vector<float>> references_;
 };
 
 /** Sequences in memory, each of an example of its own. */

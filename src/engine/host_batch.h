@@ -26,12 +26,14 @@ struct HostBatch {
   BatchShape shape;
   int64_t n_seqs = 0;
   int64_t n_seqs_real = 0;
-  /** The number of items that the loss is the mean over: samples, label tokens, or with
-   * question_answering the starts that their sequence holds. */
+  /** The number of items that the loss is the mean over: samples, label tokens, pairs of answers,
+   * or with question_answering the starts that their sequence holds. */
   int64_t n_label_items = 0;
   /** Where classes have weights: the sum of those of its labels, in place of n_label_items. */
   std::optional<double> label_weight;
-  int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
+  /** question_answering: the ends that their sequence holds; with pairs of answers the tokens that
+   * the chosen ones teach. */
+  int64_t n_end_items = 0;
   /** (tokens) each; positions may have kLongPosition. */
   std::span<const int32_t> input_ids, type_ids, position_ids;
   /** The head works on the last token of each real sequence alone, and its logits are wanted. */
@@ -47,6 +49,9 @@ struct HostBatch {
    * question_answering: (n_seqs_real, 2) int32, start and end counted from the sequence's first
    * token, below 0 as 0, past its last token = none. */
   std::span<const std::byte> labels;
+  /** With pairs of answers, whose labels are those of causal_lm: (n_seqs_real, kPreferenceInputs).
+   */
+  std::span<const float> preferences;
   /** masked_lm: (label tokens), the tokens that have a label, ascending; maybe none. The head works
    * on these alone; without them on all tokens. */
   std::optional<std::span<const int32_t>> label_rows;
@@ -62,7 +67,7 @@ struct HostBatch {
 /** The items of a step, of all its micro-batches: losses are means over them. */
 struct StepItems {
   double labels = 0;
-  double ends = 0;    ///< with question answering, of which the ends are half of the loss
+  double ends = 0;    ///< HostBatch::n_end_items
   double tokens = 0;  ///< of the first stream, without the dummy tails
 };
 

@@ -196,7 +196,8 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   cache_lengths_.assign(batch.cache_lengths.begin(), batch.cache_lengths.end());
   b.cache_places = cache_places_;
   b.cache_lengths = cache_lengths_;
-  b.label_smoothing = options_.label_smoothing;
+  const bool has_pairs = options_.loss == LossKind::preference;
+  b.label_smoothing = has_pairs ? 0 : options_.label_smoothing;  // the rule's is of pairs
   switch (options_.loss) {
     case LossKind::cross_entropy:
       b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kInt);
@@ -205,16 +206,30 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
       b.labels = on_device(layout_.labels, {batch.n_seqs_real, model_.n_labels}, at::kFloat);
       break;
     case LossKind::regression:
+    case LossKind::reward:
       b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kFloat);
       break;
     case LossKind::masked_lm:
     case LossKind::causal_lm:
+    case LossKind::preference:
     case LossKind::token_classification:
       b.labels = on_device(layout_.labels, {batch.shape.tokens}, at::kInt);
       break;
     case LossKind::question_answering:
       b.labels = on_device(layout_.labels, {batch.n_seqs_real, 2}, at::kInt);
       break;
+  }
+  b.preferences = {};
+  if (has_pairs && !batch.generates) {
+    FERRY_CHECK(std::ssize(batch.preferences) == batch.n_seqs_real * kPreferenceInputs,
+                "{} numbers of {} answers", batch.preferences.size(), batch.n_seqs_real);
+    put(layout_.preferences, batch.preferences);
+    b.preferences = {
+        .rule = &options_.preference,
+        .inputs =
+            on_device(layout_.preferences, {batch.n_seqs_real, kPreferenceInputs}, at::kFloat),
+        .sums = on_device(layout_.logits, {batch.n_seqs_real, kPreferenceSums}, at::kFloat),
+        .token_weights = on_device(layout_.token_weights, {batch.shape.tokens}, at::kFloat)};
   }
   b.label_rows = batch.label_rows
                      ? on_device(layout_.label_rows,
@@ -437,7 +452,9 @@ std::vector<float> ModelRunner::logits(int micro) {
   const int64_t rows = has_token_logits(model_.head)
                            ? b.cu_seqlens_host[static_cast<size_t>(b.n_seqs_real)]
                            : b.n_seqs_real;
-  const int64_t columns = generates_ ? model_.vocab_size : model_.n_labels;
+  const int64_t columns = generates_           ? model_.vocab_size
+                          : b.preferences.rule ? kPreferenceSums
+                                               : model_.n_labels;
   std::vector<float> out(static_cast<size_t>(rows * columns));
   const Layout& layout = memory_.layout();
   std::byte* from = generates_ ? memory_.at(layout.generation) + generation_.logits

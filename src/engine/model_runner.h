@@ -27,6 +27,7 @@ struct RunnerOptions {
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;
+  PreferenceRule preference;         ///< with LossKind::preference
   std::vector<float> class_weights;  ///< of a training with cross_entropy: (n_labels), or none
   BatchShape largest;                ///< the largest shape of the run
   at::Device device = at::kCPU;
@@ -51,7 +52,8 @@ class ModelRunner final : public ComputeWork {
   /** Set before each evaluation; items of each micro-batch. */
   void begin_evaluation(std::vector<StepItems> items);
   /** (n_seqs_real, n_labels) fp32 of a micro-batch of the last evaluation, (tokens before the tail,
-   * n_labels) where logits are the tokens', (n_seqs_real, vocabulary) of one that generates. */
+   * n_labels) where logits are the tokens', (n_seqs_real, vocabulary) of one that generates; with
+   * pairs of answers (n_seqs_real, kPreferenceSums). */
   std::vector<float> logits(int micro = 0);
 
   /** Null where the blocks run without. */

@@ -48,6 +48,7 @@ Session::Session(const ModelTable& model,
               .loss = options.loss,
               .seed = options.seed,
               .label_smoothing = options.label_smoothing,
+              .preference = options.preference,
               .class_weights = options.class_weights,
               .largest = largest,
               .device = device_->is_cuda()

@@ -20,6 +20,7 @@
 
 #include "models/blocks/generation_memory.h"
 #include "models/core/loss_kind.h"
+#include "models/core/preference.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/cuda_allocator.h"
 #include "src/engine/host_batch.h"
@@ -67,6 +68,7 @@ struct SessionOptions {
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;
+  PreferenceRule preference;  ///< with LossKind::preference
   /** Of each class, in a training with cross_entropy; empty: all count 1. Evaluations go without.
    */
   std::vector<float> class_weights;
@@ -114,7 +116,8 @@ class Session {
    * next step, as a run's do. */
   void rehearse(std::span<const HostBatch> micro_batches, bool settles = true);
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
-   * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. Of
+   * of a head for tokens (tokens before the tail, n_labels); question answering: start and end;
+   * pairs of answers: (n_seqs_real, kPreferenceSums). Of
    * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
    * steps it changes nothing that the second one reads. Each replica has a batch, and its loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);

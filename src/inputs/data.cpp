@@ -12,6 +12,7 @@
 #include "src/data/read/dataset_files.h"
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
+#include "src/inputs/preference_rule.h"
 #include "src/tasks/document_parts.h"
 
 namespace ferry {
@@ -90,6 +91,7 @@ TaskSettings task_settings(const config::Config& config,
           .doc_stride = config.integer("doc_stride"),
           .max_answer_length = config.integer("max_answer_length"),
           .long_prompts = long_prompts_of(config),
+          .preference = preference_rule_of(config),
           .padding = padding_of(model, tokenizer)};
 }
 
@@ -137,6 +139,10 @@ void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::
       are_pairs
           ? "leave --pairs out"
           : "give pairs: --pairs \"first text\" \"second text\", or --dataset with two columns");
+}
+
+bool reads_chats(const TaskKind& kind) {
+  return kind.generates() || kind.rows.form == RowForm::preferences;  // a reward model's data
 }
 
 TextSource source_of(std::shared_ptr<const DatasetReader> reader) {
@@ -223,7 +229,7 @@ Texts texts_to_train_on(const config::Config& config,
     all = open_training_data(config, kind.rows, &*scheme);
   }
   TaskSettings settings = task_settings(config, model, tokenizer);
-  if (tokenizer && kind.generates()) settings.chats = chat_encoder_of(config, files, *tokenizer);
+  if (tokenizer && reads_chats(kind)) settings.chats = chat_encoder_of(config, files, *tokenizer);
   texts.chats = settings.chats;
   texts.task = kind.make(all->scheme(), settings);
   texts.notes = all->notes();
@@ -264,7 +270,7 @@ Texts texts_to_answer(const config::Config& config,
                       const std::vector<std::string>& words) {
   const TaskKind& kind = kind_of_model(model.config());
   TaskSettings settings = task_settings(config, model.config());
-  if (kind.generates()) settings.chats = chat_encoder_of(config, model, tokenizer);
+  if (reads_chats(kind)) settings.chats = chat_encoder_of(config, model, tokenizer);
   if (!wants_labels) settings.long_prompts = LongPrompts::refuse;  // each text has its answer
   Texts texts = {.task = kind.of_model(model.config(), settings)};
   if (!texts.task->answers_texts() && !wants_labels)

@@ -13,6 +13,7 @@
 #include "src/data/content_hash.h"
 #include "src/inputs/model_files.h"
 #include "src/inputs/prompts.h"
+#include "src/request/run_plan.h"
 
 namespace ferry {
 namespace {
@@ -58,6 +59,7 @@ double usual_rate(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   double rate = tuning == "lora" ? 2e-4 : tuning == "bitfit" ? 1e-3 : 2e-5;
   if (tuning == "full" && draws_weights(config)) rate = 3e-4;
+  if (learns_preferences(config)) rate = tuning == "full" ? 1e-6 : 1e-5;
   const std::string& optim = config.text("optim");
   if (optim == "lion") rate /= 5;
   return optim == "sgd" ? 0 : rate;
@@ -111,7 +113,7 @@ class Preflight {
         look_at_answers(i, ids, ends, begins);
       else
         empty_.add(std::ssize(ids) <= n_special_, example);
-      look_at_repetition(i, ids);
+      look_at_repetition(i);
     }
   }
 
@@ -144,13 +146,26 @@ class Preflight {
     }
   }
 
+  /** Two answers that are compared are one sample, which the first of them stands for. */
+  bool is_second(int64_t sequence) const {
+    return task_.compares_answers() && !is_chosen(sequence);
+  }
+  /** A hash of the tokens of a sequence, or of both answers that are compared. */
+  uint64_t hash_of_sample(const TokenizedDataset& data, int64_t sequence) const {
+    std::vector<int32_t> ids = data.ids(sequence);
+    if (task_.compares_answers())
+      std::ranges::copy(data.ids(sequence + 1), std::back_inserter(ids));
+    return hash_of(ids);
+  }
+
   /** The same tokens again, and the same tokens with another label. */
-  void look_at_repetition(int64_t sequence, const std::vector<int32_t>& ids) {
+  void look_at_repetition(int64_t sequence) {
+    if (is_second(sequence)) return;
     const TokenizedDataset& train = in_.data.train;
     const int64_t example = train.example_of(sequence);
     const auto labels = train.labels(sequence);
     const int32_t label = has_classes() && !labels.empty() ? labels.front() : 0;
-    const auto [at, is_new] = seen_.try_emplace(hash_of(ids), label);
+    const auto [at, is_new] = seen_.try_emplace(hash_of_sample(train, sequence), label);
     repeated_.add(!is_new, example);
     contradicted_.add(!is_new && at->second != label, example);
   }
@@ -158,7 +173,7 @@ class Preflight {
   void look_at_evaluation() {
     const TokenizedDataset &train = in_.data.train, &eval = in_.data.eval;
     for (int64_t i = 0; i < eval.n_sequences(); ++i)
-      in_both_.add(seen_.contains(hash_of(eval.ids(i))), eval.example_of(i));
+      if (!is_second(i)) in_both_.add(seen_.contains(hash_of_sample(eval, i)), eval.example_of(i));
     const ProblemType problem = task_.scheme().problem;
     if (problem != ProblemType::single_label && problem != ProblemType::multi_label) return;
     if (!train.has_labels()) return;

@@ -12,6 +12,7 @@
 #include "src/data/read/reader.h"
 #include "src/files/hf/end_ids.h"
 #include "src/files/plain_file.h"
+#include "src/tasks/task.h"
 
 namespace ferry {
 namespace {
@@ -164,7 +165,7 @@ std::vector<std::string> sample_texts(const config::Config& config) {
     check_nothing_asked(config);
     return {};
   }
-  if (config.text("task") != "causal-lm")
+  if (!task_kind(config.text("task")).generates())
     throw Error(Fault::usage, "config.sample_prompts",
                 fmt::format("samples show how a language model goes on with texts, and task is {}",
                             config.text("task")),

@@ -335,6 +335,10 @@ Data tokenize(const Texts& texts, const Tokenizer& tokenizer, const TokenSetting
     data.eval = tokens_of(texts.eval, true);
   }
   note_missing_labels(texts, data);
+  if (task.compares_answers()) {
+    data.train = data.train.in_pairs();
+    data.eval = data.eval.in_pairs();
+  }
   if (settings.packs) {
     data.train = data.train.packed(settings.max_length);
     data.eval = data.eval.packed(settings.max_length);

@@ -31,6 +31,7 @@ struct PlanRequest {
   int64_t train_batch_size = 32;
   std::optional<int64_t> micro_batch_size;  ///< sequences
   int64_t max_length = 512;
+  int sequences_per_sample = 1;  ///< each of at most max_length tokens
   /** Tells how many tokens steps and micro-batches of these sizes have. The function is empty where
    * the texts are not known, and every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;

@@ -315,12 +315,24 @@ AttentionNeed attention_need_of(const ModelTable& model) {
   return need;
 }
 
+bool learns_preferences(const config::Config& config) {
+  const std::string& task = config.text("task");
+  return task == "preference" || task == "kto";
+}
+
 void take_family_defaults(config::Config& config, const HfConfig& hf) {
   const bool is_drawn = !config.text("config_name").empty();
   const bool is_decoder = family_of(hf.fields()).is_decoder;
   const auto take = [&](std::string_view key, std::string_view value) {
     if (!config.is_set(key)) config.choose(key, value, hf.origin());
   };
+  if (learns_preferences(config)) {
+    // Both answers are compared by the same model: dropout would blur the difference (as TRL has
+    // it).
+    for (const char* key : {"hidden_dropout", "attention_dropout"})
+      if (config.is_auto(key)) config.choose(key, "0", "task = preference");
+    take("learning_rate", config.text("tuning") == "full" ? "1e-6" : "1e-5");
+  }
   if (config.text("tuning") != "full") take("learning_rate", "2e-4");
   if (is_drawn) take("learning_rate", "3e-4");
   if (is_decoder) take("learning_rate", "1e-5");
@@ -343,10 +355,17 @@ ModelTable make_model_table(const config::Config& config,
   options.hidden_dropout = dropout("hidden_dropout");
   options.attention_dropout = dropout("attention_dropout");
   ModelTable model = make_table(hf.fields(), options);
-  if (!machine.has_gpu) return model;
-  check_gpu_shape(model, hf.origin());
-  options.attention = choose_attention(options.compute, machine, attention_need_of(model));
-  return make_table(hf.fields(), options);
+  if (machine.has_gpu) {
+    check_gpu_shape(model, hf.origin());
+    options.attention = choose_attention(options.compute, machine, attention_need_of(model));
+    model = make_table(hf.fields(), options);
+  }
+  model.has_preferences = head == HeadKind::causal_lm && learns_preferences(config);
+  if (model.has_preferences && sharing.sp_size > 1)
+    throw Error(Fault::usage, "config.sp_size",
+                "ranks that share the tokens of a text do not learn from pairs of answers",
+                "leave sp_size out, or share layers: tp_size");
+  return model;
 }
 
 namespace {
@@ -500,6 +519,8 @@ PlanRequest make_plan_request(const config::Config& config,
   request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
   request.max_length = choose_max_length(config, model.max_positions, machine.has_gpu);
   request.has_gpu = machine.has_gpu;
+  if (learns_preferences(config) || config.text("task") == "reward")
+    request.sequences_per_sample = 2;
   if (trains) {
     const RunRanks ranks = ranks_of(config);
     request.world = ranks.world;

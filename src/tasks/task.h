@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/core/loss_kind.h"
+#include "models/core/preference.h"
 #include "src/base/json/json_value.h"
 #include "src/chat/encoder.h"
 #include "src/data/batch.h"
@@ -121,6 +122,10 @@ class Task {
   virtual bool takes_parts() const { return false; }
   /** Several sequences may be one sample: nothing but their tokens is asked for. */
   virtual bool may_be_packed() const { return false; }
+  /** Each example has two sequences, which are a sample: a chosen and a rejected answer. */
+  virtual bool compares_answers() const { return false; }
+  /** Its loss compares with the log-probabilities of the first weights. */
+  virtual bool has_reference() const { return false; }
   /** Texts come in words, and are encoded word by word. */
   virtual bool reads_words() const { return false; }
   /** Documents that fill max_length go on in another sample, which shares tokens with the one
@@ -204,6 +209,7 @@ struct TaskSettings {
   int64_t doc_stride = 128;        ///< tokens that two windows of a context share
   int64_t max_answer_length = 30;  ///< tokens
   LongPrompts long_prompts = LongPrompts::refuse;
+  PreferenceRule preference;  ///< of the task preference
   /** A classifier passes over this token at a text's end, as transformers does where a decoder
    * reads the text's last one. */
   std::optional<int32_t> padding;

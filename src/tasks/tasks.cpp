@@ -5,6 +5,7 @@
 #include "src/base/error.h"
 #include "src/tasks/classification.h"
 #include "src/tasks/language_model.h"
+#include "src/tasks/preference.h"
 #include "src/tasks/question_answering.h"
 #include "src/tasks/task.h"
 #include "src/tasks/token_classification.h"
@@ -14,8 +15,8 @@ namespace {
 
 /** Every task. The first is that of a model whose architecture tells nothing. */
 const TaskKind kKinds[] = {
-    classification_kind(),       masked_lm_kind(),          causal_lm_kind(),
-    token_classification_kind(), question_answering_kind(),
+    classification_kind(),     masked_lm_kind(),  causal_lm_kind(), token_classification_kind(),
+    question_answering_kind(), preference_kind(), kto_kind(),       reward_kind(),
 };
 
 }  // namespace

@@ -47,6 +47,7 @@
 #include "src/train/control/events.h"
 #include "src/train/control/interrupt.h"
 #include "src/train/control/room.h"
+#include "src/train/evaluate/references.h"
 #include "src/train/generate/chatting.h"
 #include "src/train/generate/generation.h"
 #include "src/train/generate/serving.h"
@@ -370,6 +371,7 @@ Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, O
   Promise promise;
   if (!from.has_any()) {
     promise = rehearse(session, job, 0);
+    take_references(session, job, run.path, /*run_begins=*/true);
     // Before its metrics go: without them the steps on the drive must not be gone on from.
     if (!from.note.empty()) session.commit_states();
     return promise;
@@ -378,6 +380,7 @@ Promise rehearse_and_load(Session& session, Job& job, const ResumedFrom& from, O
     if (job.model.has_checkpoint) load_model(*from.checkpoint, job, session);
     // Before the states are loaded: its neutral update may turn a -0 into +0.
     promise = rehearse(session, job, from.step());
+    take_references(session, job, run.path, /*run_begins=*/false);
     if (from.last)
       job.last_report = load_last_step(*from.last, job, session);
     else

@@ -126,7 +126,7 @@ TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
   EXPECT_CONTAINS(refusal("train --default_system x"), "chat_template");
   EXPECT_EQ(parse("train --template llama3").config.text("chat_template"), "llama3");
   EXPECT_EQ(parse("train --mask_history true").config.text("train_on_turns"), "last");
-  EXPECT_CONTAINS(refusal("train --rl dpo"), "--text-pair-column chosen");
+  EXPECT_CONTAINS(refusal("train --rl ipo"), "--task preference");
   EXPECT_EQ(parse("train --load_in_4bit False").config.text("quantization"), "none");
   EXPECT_EQ(parse("train --load_in_4bit").config.text("quantization"), "nf4");
   EXPECT_EQ(parse("train --load_in_8bit true").config.text("quantization"), "int8");
@@ -141,7 +141,7 @@ TEST(ForeignFlags, AStageIsATask) {
   EXPECT_EQ(parse("train --stage pt").config.text("task"), "causal-lm");
   EXPECT_EQ(parse("train --stage=sft").config.text("task"), "causal-lm");
   EXPECT_EQ(parse("train --task mlm --stage sft").config.text("task"), "mlm");
-  EXPECT_CONTAINS(refusal("train --stage dpo"), "preferences");
+  EXPECT_CONTAINS(refusal("train --stage ppo"), "--task preference");
 }
 
 TEST(ForeignFlags, NothingMeansNoRunAndNoData) {
@@ -170,8 +170,10 @@ TEST(ForeignFlags, OtherOptimizersAreTakenWhereTheyAreTheSameAndElseNamed) {
 TEST(ForeignFlags, TasksOfOtherTrainersAreTakenOrNamed) {
   for (const char* name : {"text-generation", "sft", "clm", "chat"})
     EXPECT_EQ(parse("train", {"--task", name}).config.text("task"), "causal-lm") << name;
-  for (const char* name : {"dpo", "translation"})
-    EXPECT_CONTAINS(refusal("train", {"--task", name}), "task = causal-lm is the nearest");
+  EXPECT_EQ(parse("train --task dpo").config.text("task"), "preference");
+  EXPECT_EQ(parse("train --task rm").config.text("task"), "reward");
+  EXPECT_CONTAINS(refusal("train --task grpo"), "task = preference is the nearest");
+  EXPECT_CONTAINS(refusal("train --task translation"), "task = causal-lm is the nearest");
   EXPECT_CONTAINS(refusal("train --task xyz"), "ner");
 }
 

@@ -467,7 +467,8 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "chat_template chat_template_kwargs chat_date train_on_turns "
       "max_train_samples max_length doc_stride packing train_batch_size "
       "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master reduction "
-      "freeze tuning lora_r lora_alpha use_rslora lora_targets modules_to_save quantization dtype "
+      "freeze tuning lora_r lora_alpha use_rslora lora_targets modules_to_save quantization "
+      "preference_loss dtype "
       "seed "
       "data_seed deterministic device intra_op_threads");
   const std::vector<std::string> training = words_of(
@@ -475,7 +476,8 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "lr_num_cycles lr_power lr_gamma lr_decay_steps warmup_steps weight_decay adam_beta1 "
       "adam_beta2 adam_epsilon momentum nesterov max_grad_norm param_groups "
       "layerwise_lr_decay lora_dropout loraplus_lr_ratio hidden_dropout attention_dropout "
-      "label_smoothing_factor "
+      "preference_beta preference_margin preference_sft kto_good_weight "
+      "kto_bad_weight label_smoothing_factor "
       "class_weights load_best_model_at_end metric_for_best_model greater_is_better "
       "early_stopping_patience early_stopping_threshold max_answer_length");
   const std::string help = help_text(*find_verb("train"), 120),

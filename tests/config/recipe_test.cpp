@@ -135,11 +135,28 @@ TEST_F(Recipe, OfQuantisedWeightsIsTaken) {
   EXPECT_CONTAINS(refusal_of("stage: sft\nquantization_method: hqq\n"), "bitsandbytes");
 }
 
+TEST_F(Recipe, PairsOfAnswersAreATaskOfTheirOwn) {
+  write(
+      "{\"p\": {\"file_name\": \"p.json\", \"ranking\": true, \"columns\": {\"prompt\": "
+      "\"instruction\", \"chosen\": \"chosen\", \"rejected\": \"rejected\"}}}",
+      "data/dataset_info.json");
+  const std::string data = "dataset: p\ndataset_dir: " + directory_.path().string() + "/data\n";
+  const CommandLine factory =
+      read("stage: dpo\nfinetuning_type: lora\n" + data + "pref_beta: 0.2\npref_loss: orpo\n");
+  EXPECT_EQ(factory.config.text("task"), "preference");
+  EXPECT_EQ(factory.config.text("preference_loss"), "orpo");
+  EXPECT_EQ(factory.config.maybe_number("preference_beta"), 0.2);
+  EXPECT_EQ(read("stage: rm\n" + data).config.text("task"), "reward");
+  EXPECT_CONTAINS(refusal_of("stage: sft\n" + data), "--task preference");
+  EXPECT_EQ(read("base_model: m\nrl: dpo\ndatasets:\n  - path: p.jsonl\n").config.text("task"),
+            "preference");
+}
+
 TEST_F(Recipe, WhatIsNotThereIsNamedWithItsLine) {
   EXPECT_EQ(
       read("stage: sft\nfinetuning_type: full\ntemplate: llama3\n").config.text("chat_template"),
       "llama3");
-  EXPECT_CONTAINS(refusal_of("base_model: m\nrl: dpo\n"), "preferences");
+  EXPECT_CONTAINS(refusal_of("base_model: m\nrl: grpo\n"), "--task preference");
   EXPECT_CONTAINS(refusal_of("base_model: m\nspecial_tokens:\n  eos_token: <|im_end|>\n"),
                   "adds no tokens");
   EXPECT_CONTAINS(

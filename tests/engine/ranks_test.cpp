@@ -120,6 +120,9 @@ TEST(RanksTrain, AsOneDoesTiedMaskedLmBf16) {
 TEST(RanksTrain, AsOneDoesLlamaBf16) {
   expect_bits_of_one(small_decoder(DecoderFamily::llama, DType::bf16));
 }
+TEST(RanksTrain, AsOneDoesPairsOfAnswersBf16) {
+  expect_bits_of_one(small_pairs(DType::bf16));
+}
 TEST(RanksTrain, AsOneDoesTiedGpt2WithoutClippingFp32) {
   ToyModel model = small_decoder(DecoderFamily::gpt2, DType::f32);
   model.max_grad_norm = 0;

@@ -434,6 +434,9 @@ TEST(SameBits, TiedGpt2Bf16) {
   expect_same_bits(small_decoder(DecoderFamily::gpt2, DType::bf16), false,
                    only(DecoderShare::tied_gpt2));
 }
+TEST(SameBits, PairsOfAnswersBf16) {
+  expect_same_bits(small_pairs(DType::bf16), false, Placements::three);
+}
 TEST(SameBits, WordsInPiecesBf16) {
   expect_same_bits(many_words(DecoderFamily::llama, DType::bf16, /*is_cut=*/true), false,
                    Placements::three);
@@ -704,6 +707,9 @@ TEST_P(SameBitsOnGpu, QuestionAnswering) {
 }
 TEST_P(SameBitsOnGpu, Llama) {
   expect_same_bits_on_gpu(small_decoder(DecoderFamily::llama, GetParam(), attention()));
+}
+TEST_P(SameBitsOnGpu, PairsOfAnswers) {
+  expect_same_bits_on_gpu(small_pairs(GetParam(), attention()));
 }
 TEST_P(SameBitsOnGpu, LlamaWithMemoryEfficientAttention) {
   if (GetParam() == DType::f32) GTEST_SKIP() << "Llama has it in fp32";

@@ -37,7 +37,7 @@ namespace {
 struct ToyBatch {
   std::vector<int32_t> ids, types, positions, cu = {0};
   std::vector<int32_t> int_labels, label_rows;
-  std::vector<float> float_labels;
+  std::vector<float> float_labels, preferences;
   std::vector<ToyBatch> others;  ///< streams of a model that has several
   std::vector<float> features;
   HostBatch view;
@@ -120,6 +120,26 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
              t < static_cast<size_t>(batch.cu[s + 1]); ++t, ++items)
           batch.int_labels[t - 1] = batch.ids[t];
       break;
+    case LossKind::preference:
+      // The second half of each sequence is its answer; the shortest have none.
+      batch.int_labels.assign(batch.ids.size(), -100);
+      items = n_real / 2;
+      for (size_t s = 0; s < static_cast<size_t>(n_real); ++s) {
+        const int32_t length = batch.cu[s + 1] - batch.cu[s];
+        for (int32_t t = length / 2; t + 1 < length; ++t) {
+          const auto at = static_cast<size_t>(batch.cu[s] + t);
+          batch.int_labels[at] = batch.ids[at + 1];
+          end_items += s % 2 == 0;
+        }
+        batch.preferences.push_back(static_cast<float>(-5 * (length / 2)));
+        batch.preferences.push_back(static_cast<float>(length / 2));
+        batch.preferences.push_back(0);
+      }
+      break;
+    case LossKind::reward:
+      items = n_real / 2;
+      batch.float_labels.assign(static_cast<size_t>(n_real), 0.25f);
+      break;
     case LossKind::token_classification:
       // Now and then none in the micro-batch, or in one of its sequences.
       for (size_t t = 0; t < batch.ids.size(); ++t) {
@@ -161,6 +181,7 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
                 .labels = batch.float_labels.empty()
                               ? std::as_bytes(std::span(batch.int_labels))
                               : std::as_bytes(std::span(batch.float_labels))};
+  batch.view.preferences = batch.preferences;
   if (model.loss == LossKind::masked_lm) batch.view.label_rows = batch.label_rows;
   if (model.table.streams.size() == 1) return batch;
   batch.view.shape.streams = {batch.view.shape.stream(0)};
@@ -277,6 +298,7 @@ ToyResult run_rank(const ToyModel& model,
   options.graphs = placement.graphs;
   options.n_workers = placement.n_workers;
   options.loss = model.loss;
+  options.preference = {.beta = 0.5f, .likelihood_weight = 0.25f};
   options.seed = 7;
   options.optimizer.optim = model.optim;
   options.optimizer.hyper.weight_decay = 0.01;
@@ -526,6 +548,14 @@ ToyModel decoder_of(DecoderFamily family,
 
 ToyModel small_decoder(DecoderFamily family, DType compute, AttentionBackend attention) {
   return decoder_of(family, 211, 64, {.compute = compute, .attention = attention});
+}
+
+ToyModel small_pairs(DType compute, AttentionBackend attention) {
+  ToyModel model = small_decoder(DecoderFamily::llama, compute, attention);
+  model.name += ", pairs of answers";
+  model.table.has_preferences = true;
+  model.loss = LossKind::preference;
+  return model;
 }
 
 ToyModel small_stored(DType compute, bool is_stored, AttentionBackend attention) {

@@ -96,6 +96,8 @@ ToyModel small_bert(DType compute,
 ToyModel small_decoder(DecoderFamily family,
                        DType compute,
                        AttentionBackend attention = AttentionBackend::cpu_math);
+/** The small Llama with a loss of pairs of answers. */
+ToyModel small_pairs(DType compute, AttentionBackend attention = AttentionBackend::cpu_math);
 /** A small decoder with a vocabulary of three pieces, which its table is cut into or not: Llama's,
  * whose head is its own, or GPT-2's, tied. */
 ToyModel many_words(DecoderFamily family, DType compute, bool is_cut);

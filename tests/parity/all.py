@@ -6,7 +6,7 @@ Exits 1 when one failed, 77 when a package is missing."""
 import sys
 import traceback
 
-import adapters, compare, compare_exported, compare_steps, compare_tasks, drawn, families, generate, made, shakespeare
+import adapters, compare, compare_exported, compare_steps, compare_tasks, drawn, families, generate, made, preferences, shakespeare
 
 
 def outcome(main, arguments):
@@ -29,6 +29,7 @@ def main():
                                    ("ten steps like transformers", compare_steps, [train_dump]),
                                    ("families like transformers", families, [parity_dump, train_dump]),
                                    ("adapters like their formula", adapters, [train_dump]),
+                                   ("pairs of answers like TRL's formulas", preferences, [train_dump]),
                                    ("made models like transformers", made, [made_dump]),
                                    ("drawn like transformers", drawn, [ferry]),
                                    ("a text learned like transformers", shakespeare, ["small", ferry]),

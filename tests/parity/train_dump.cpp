@@ -35,6 +35,7 @@ using test::read_json;
 /** One micro-batch: rows of ids end to end. */
 struct Rows {
   std::vector<int32_t> ids, types, positions, cu = {0}, labels, label_rows;
+  std::vector<float> preferences, margins;
   HostBatch view;
 };
 
@@ -63,10 +64,23 @@ Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tai
       (i % 2 == 0 ? items : end_items) += inside;
     }
   }
+  const bool has_pairs = loss == LossKind::preference || loss == LossKind::reward;
+  for (size_t s = 0; has_pairs && s < static_cast<size_t>(n_real); ++s) {
+    rows.preferences.push_back(micro["references"][s]);
+    rows.preferences.push_back(micro["first_answers"][s]);
+    rows.preferences.push_back(micro["are_good"][s]);
+    rows.margins.push_back(micro["values"][s]);
+  }
+  if (has_pairs) {
+    items = n_real / 2;
+    for (size_t s = 0; s < static_cast<size_t>(n_real); s += 2)
+      for (auto i = static_cast<size_t>(rows.cu[s]); i < static_cast<size_t>(rows.cu[s + 1]); ++i)
+        end_items += rows.labels[i] >= 0;
+  }
   for (int32_t i = 0; i < n_tail; ++i) {
     rows.ids.push_back(0), rows.types.push_back(0), rows.positions.push_back(i);
     if (loss == LossKind::masked_lm || loss == LossKind::token_classification ||
-        loss == LossKind::causal_lm)
+        loss == LossKind::causal_lm || loss == LossKind::preference)
       rows.labels.push_back(-100);
   }
   if (n_tail > 0) rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
@@ -83,6 +97,8 @@ Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tai
                .position_ids = rows.positions,
                .cu_seqlens = rows.cu,
                .labels = std::as_bytes(std::span(rows.labels))};
+  if (loss == LossKind::preference) rows.view.preferences = rows.preferences;
+  if (loss == LossKind::reward) rows.view.labels = std::as_bytes(std::span(rows.margins));
   if (loss == LossKind::masked_lm) rows.view.label_rows = rows.label_rows;
   return rows;
 }
@@ -93,8 +109,21 @@ LossKind loss_named(const std::string& name) {
       {"masked_lm", LossKind::masked_lm},
       {"token_classification", LossKind::token_classification},
       {"question_answering", LossKind::question_answering},
-      {"causal_lm", LossKind::causal_lm}};
+      {"causal_lm", LossKind::causal_lm},
+      {"preference", LossKind::preference},
+      {"reward", LossKind::reward}};
   return kLosses.at(name);
+}
+
+PreferenceRule rule_of(const json& rule) {
+  const std::string kind = rule["kind"];
+  return {.kind = kind == "kto" ? PreferenceKind::kto : parse_preference_kind(kind).value(),
+          .beta = rule["beta"],
+          .margin = rule["margin"],
+          .label_smoothing = rule["label_smoothing"],
+          .likelihood_weight = rule["likelihood_weight"],
+          .good_weight = 1.5f,
+          .bad_weight = 0.75f};
 }
 
 /** The model as Hugging Face reads it. */
@@ -124,6 +153,7 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
       steps.value("piece_elements_max", table_options.piece_elements_max);
   ModelTable model =
       make_table(HfConfig::load(directory / "model/config.json").fields(), table_options);
+  model.has_preferences = loss == LossKind::preference;
   config::Config config;
   const json said = steps.value("options", json::object());
   for (const auto& [key, value] : said.items())
@@ -145,6 +175,7 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   const Layout layout = make_layout(shape);
   SessionOptions options = test::options_of(steps, loss, on_gpu);
   options.optimizer.loss_scaling = compute == DType::f16;
+  if (model.has_preferences) options.preference = rule_of(steps["preference"]);
   Session session(model, shape, layout, largest, options);
   std::optional<CheckpointReader> adapter;
   if (model.has_deltas) adapter = CheckpointReader::open(directory / "adapter", kAdapterStem);

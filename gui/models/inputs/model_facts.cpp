@@ -53,6 +53,7 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
   if (facts.is_drawn)
     with_defaults.set("config_name", config.text("config_name"),
                       {config::Source::command_line, "the app"});
+  with_defaults.set("task", config.text("task"), {config::Source::command_line, "the app"});
   take_family_defaults(with_defaults, hf);
   for (const char* key : {"learning_rate", "train_batch_size"})
     if (with_defaults.origin(key).source == config::Source::chosen)

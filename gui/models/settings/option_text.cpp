@@ -145,8 +145,11 @@ bool matches(const Option& option, const QString& words) {
 }
 
 bool suits_task(const Option& option, const QString& task) {
-  if (option.group == "Generation" || option.group == "Samples") return task == "causal-lm";
-  if (option.key == "label_column") return task != "causal-lm" && task != "mlm";
+  if (option.group == "Generation" || option.group == "Samples")
+    return task == "causal-lm" || task == "preference" || task == "kto";
+  if (option.group == "Pairs of answers") return task == "preference" || task == "kto";
+  if (option.key == "label_column")
+    return task != "causal-lm" && task != "mlm" && task != "preference" && task != "reward";
   return true;
 }
 

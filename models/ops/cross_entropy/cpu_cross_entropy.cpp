@@ -33,10 +33,11 @@ void logits_backward(const LogitsBackward& its, const Launch&) {
         std::fill_n(d, n_classes, 0.0f);
       } else {
         const float* logits = rows.read(r);
+        const float factor = its.row_weights ? its.factor * its.row_weights[r] : its.factor;
         if (its.cap > 0) capped.assign(logits, logits + n_classes);
-        kernels.logits_backward(d, logits, its.lse[r], its.uniform, its.factor, n_classes);
+        kernels.logits_backward(d, logits, its.lse[r], its.uniform, factor, n_classes);
         const int64_t at = its.labels[r] - its.first_class;
-        if (at >= 0 && at < n_classes) d[at] -= its.on_label * its.factor;
+        if (at >= 0 && at < n_classes) d[at] -= its.on_label * factor;
         if (its.cap > 0) kernels.soft_cap_backward(d, capped.data(), 1, its.cap, n_classes);
       }
       rows.wrote(r);

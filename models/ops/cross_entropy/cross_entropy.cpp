@@ -91,7 +91,8 @@ void cross_entropy_backward(at::Tensor& logits,
                             int64_t n_classes,
                             float smoothing,
                             float factor,
-                            float soft_cap) {
+                            float soft_cap,
+                            const at::Tensor* row_weights) {
   const LogitsBackward its = {.extent = extent_of(logits),
                               .first_class = first_class,
                               .logits = data_of(logits),
@@ -100,7 +101,8 @@ void cross_entropy_backward(at::Tensor& logits,
                               .uniform = smoothing / static_cast<float>(n_classes),
                               .on_label = 1.0f - smoothing,
                               .factor = factor,
-                              .cap = soft_cap};
+                              .cap = soft_cap,
+                              .row_weights = row_weights ? floats_of(*row_weights) : nullptr};
   kernels_for(logits, kCpuCrossEntropy, kCudaCrossEntropy).logits_backward(its, launch_on(logits));
 }
 

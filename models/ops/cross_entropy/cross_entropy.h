@@ -29,8 +29,8 @@ struct CapLogits {
   void* logits = nullptr;  // (n_rows, n_classes)
 };
 
-/** logits = factor * (exp(logits - lse) - uniform - on_label * [class is label]), 0 in rows without
- * a label; of capped logits times the cap's derivative, 1 - (logits / cap)^2. */
+/** logits = factor * row weight * (exp(logits - lse) - uniform - on_label * [class is label]), 0 in
+ * rows without a label; of capped logits times the cap's derivative, 1 - (logits / cap)^2. */
 struct LogitsBackward {
   Extent extent;  // (n_rows, n_classes)
   int64_t first_class = 0;
@@ -38,7 +38,8 @@ struct LogitsBackward {
   const int32_t* labels = nullptr;  // (n_rows)
   const float* lse = nullptr;       // (n_rows)
   float uniform = 0, on_label = 0, factor = 0;
-  float cap = 0;  ///< 0: none
+  float cap = 0;                       ///< 0: none
+  const float* row_weights = nullptr;  ///< (n_rows), times the factor; null: 1
 };
 
 struct CrossEntropyKernels {
@@ -68,7 +69,8 @@ void cross_entropy_forward(const LogitsState& state,
                            at::Tensor& loss);
 
 /** Works in place: logits become their gradient, factor * (softmax - (1 - smoothing) [class is
- * label] - smoothing / n_classes), and zero in rows without a label. */
+ * label] - smoothing / n_classes), and zero in rows without a label. `row_weights`, if there,
+ * (rows) fp32, multiply the factor of their rows. */
 void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
                             int64_t first_class,
                             const at::Tensor& labels,  // (rows) int32
@@ -76,7 +78,8 @@ void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
                             int64_t n_classes,
                             float smoothing,
                             float factor,
-                            float soft_cap = 0);
+                            float soft_cap = 0,
+                            const at::Tensor* row_weights = nullptr);
 /** Works in place: a soft cap of the logits, of which cross_entropy_backward is told. */
 void cap_logits(at::Tensor& logits, float soft_cap);
 

@@ -58,11 +58,13 @@ __global__ void __launch_bounds__(kThreads) take_row_back(int row_packs,
                                                           float uniform,
                                                           float on_label,
                                                           float factor,
-                                                          float inv_cap) {
+                                                          float inv_cap,
+                                                          const float* row_weights) {
   const int64_t row = blockIdx.x;
   const int32_t label = labels[row];
   const float log_sum = lse[row];
   const int64_t at = label - first_class;
+  if (row_weights != nullptr) factor *= row_weights[row];
   for (int pack = threadIdx.x; pack < row_packs; pack += kThreads) {
     float x[N] = {};
     if (label >= 0) {
@@ -102,7 +104,7 @@ void logits_backward(const LogitsBackward& its, const Launch& on) {
             <<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(on.stream)>>>(
                 static_cast<int>(n_classes / kPack), its.first_class, as<E>(its.logits), its.labels,
                 its.lse, its.uniform, its.on_label, its.factor,
-                its.cap > 0 ? 1.0f / its.cap : 0.0f);
+                its.cap > 0 ? 1.0f / its.cap : 0.0f, its.row_weights);
       },
       its.logits);
   check_launch("take_row_back");

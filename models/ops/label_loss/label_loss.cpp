@@ -6,10 +6,21 @@
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/softplus.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
 namespace ferry::ops {
+namespace {
+
+/** By how much the rejected answer of each pair is above the chosen one, less the margin that the
+ * chosen one is to have: (pairs). */
+at::Tensor wrong_by(const at::Tensor& rewards, const at::Tensor& margins) {
+  const at::Tensor pairs = rewards.view({-1, 2});
+  return pairs.select(1, 1).sub(pairs.select(1, 0)).add_(margins.view({-1, 2}).select(1, 0));
+}
+
+}  // namespace
 
 void label_loss_forward(LossKind kind,
                         const at::Tensor& logits,
@@ -17,6 +28,10 @@ void label_loss_forward(LossKind kind,
                         float weight,
                         at::Tensor& loss) {
   if (!loss.defined()) return;
+  if (kind == LossKind::reward) {
+    loss.copy_(at::softplus(wrong_by(logits, labels)).sum().mul(weight));
+    return;
+  }
   const at::Tensor y = labels.view(logits.sizes());
   const at::Tensor sum =
       kind == LossKind::multi_label
@@ -30,6 +45,13 @@ void label_loss_backward(LossKind kind,
                          const at::Tensor& labels,
                          float factor,
                          at::Tensor& d_logits) {
+  if (kind == LossKind::reward) {
+    const at::Tensor by_rejected = at::sigmoid(wrong_by(logits, labels)).mul_(factor);
+    const at::Tensor pairs = d_logits.view({-1, 2});
+    pairs.select(1, 0).copy_(by_rejected).neg_();
+    pairs.select(1, 1).copy_(by_rejected);
+    return;
+  }
   const at::Tensor y = labels.view(logits.sizes());
   const float each = factor / static_cast<float>(logits.size(1));
   if (kind == LossKind::multi_label) {

@@ -4,6 +4,7 @@
 
 #include "models/ops/all_reduce/all_reduce.h"
 #include "models/ops/cross_entropy/logits_state.h"
+#include "models/ops/preference/preference_loss.h"
 #include "models/ops/run.h"
 #include "models/ops/vocabulary_loss/vocabulary_loss.h"
 #include "models/ops/vocabulary_loss/vocabulary_op.h"
@@ -60,6 +61,24 @@ struct OwnWords {
   }
 };
 
+/** Pairs of answers have another loss by the same logits. */
+TakeFound taker(const OpCall& c) {
+  if (!c.batch.preferences.rule) return {};
+  return [&c](const LogitsState& state, const at::Tensor& lse) {
+    weigh_pairs(c.batch, state, lse, c.target.vocab_size, c.loss);
+  };
+}
+
+/** Those of the tokens, where the loss has some. */
+const at::Tensor* row_weights_of(const OpCall& c) {
+  return c.batch.preferences.rule ? &c.batch.preferences.token_weights : nullptr;
+}
+
+/** The factor of all gradients: the weights of tokens have what the loss weighs a pair by. */
+float factor_of(const OpCall& c) {
+  return c.batch.preferences.rule ? c.batch.grad_scale : c.batch.loss_weight * c.batch.grad_scale;
+}
+
 }  // namespace
 
 void run_vocabulary_loss(const OpCall& c) {
@@ -70,13 +89,13 @@ void run_vocabulary_loss(const OpCall& c) {
     const at::Tensor& t = c.operands<VocabularyValues>().t;
     return vocabulary_loss_forward(t, words, labels_of(c, t.size(0)), c.batch.label_smoothing,
                                    c.batch.loss_weight, lse, c.loss, c.logits, c.scratch,
-                                   own.others(c));
+                                   own.others(c), taker(c));
   }
   const auto [t, dt] = c.operands<VocabularyGrads>();
   at::Tensor d_word = own.d_word;
   vocabulary_loss_backward(t, words, labels_of(c, t->size(0)), lse, c.batch.label_smoothing,
-                           c.batch.loss_weight * c.batch.grad_scale, dt, d_word, own.d_bias,
-                           c.scratch, own.others(c));
+                           factor_of(c), dt, d_word, own.d_bias, c.scratch, own.others(c),
+                           row_weights_of(c));
 }
 
 void run_vocabulary_piece(const OpCall& c) {
@@ -92,7 +111,7 @@ void run_vocabulary_piece(const OpCall& c) {
     if (!with.piece.is_last()) return;
     at::Tensor lse = o.lse->view({-1}).narrow(0, 0, rows);
     return end_words(state, words, labels, c.batch.label_smoothing, c.batch.loss_weight, lse,
-                     c.loss, c.scratch, own.others(c));
+                     c.loss, c.scratch, own.others(c), taker(c));
   }
   const auto [t, lse, before, dt] = c.operands<VocabularyPieceGrads>();
   const int64_t rows = t->size(0);
@@ -101,8 +120,8 @@ void run_vocabulary_piece(const OpCall& c) {
   at::Tensor& sum = is_f32 || !with.piece.is_last() ? dt : before;
   at::Tensor d_word = own.d_word;
   words_backward(t, words, labels_of(c, rows), lse->view({-1}).narrow(0, 0, rows),
-                 c.batch.label_smoothing, c.batch.loss_weight * c.batch.grad_scale, sum, d_word,
-                 own.d_bias, c.scratch);
+                 c.batch.label_smoothing, factor_of(c), sum, d_word, own.d_bias, c.scratch,
+                 row_weights_of(c));
   if (!with.piece.is_last()) return;
   if (SharingRanks* const others = own.others(c)) all_reduce(*others, sum, sum, c.scratch);
   if (!is_f32) dt->copy_(sum);

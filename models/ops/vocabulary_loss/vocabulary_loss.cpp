@@ -102,10 +102,13 @@ void end_words(const LogitsState& state,
                at::Tensor& lse,
                at::Tensor& loss,
                Scratch& scratch,
-               SharingRanks* ranks) {
+               SharingRanks* ranks,
+               const TakeFound& take) {
   const ScratchScope scope(scratch);
-  cross_entropy_forward(ranks ? of_all_ranks(*ranks, state, scratch) : state, labels, words.vocab,
-                        smoothing, weight, lse, loss);
+  const LogitsState all = ranks ? of_all_ranks(*ranks, state, scratch) : state;
+  at::Tensor none;
+  cross_entropy_forward(all, labels, words.vocab, smoothing, weight, lse, take ? none : loss);
+  if (take) take(all, lse);
 }
 
 void vocabulary_loss_forward(const at::Tensor& t,
@@ -117,11 +120,12 @@ void vocabulary_loss_forward(const at::Tensor& t,
                              at::Tensor& loss,
                              at::Tensor& logits,
                              Scratch& scratch,
-                             SharingRanks* ranks) {
+                             SharingRanks* ranks,
+                             const TakeFound& take) {
   const ScratchScope scope(scratch);
   LogitsState state = LogitsState::take(t.size(0), scratch);
   take_words(t, words, labels, state, logits, scratch);
-  end_words(state, words, labels, smoothing, weight, lse, loss, scratch, ranks);
+  end_words(state, words, labels, smoothing, weight, lse, loss, scratch, ranks, take);
 }
 
 void words_backward(const at::Tensor& t,
@@ -133,7 +137,8 @@ void words_backward(const at::Tensor& t,
                     at::Tensor& sum,
                     at::Tensor& dword,
                     const at::Tensor& dbias,
-                    Scratch& scratch) {
+                    Scratch& scratch,
+                    const at::Tensor* row_weights) {
   const ScratchScope scope(scratch);
   const int64_t n_words = words.word.size(0);
   const bool is_f32 = t.scalar_type() == at::kFloat;
@@ -145,7 +150,7 @@ void words_backward(const at::Tensor& t,
     const at::Tensor its_words = words.word.narrow(0, at, n);
     const int64_t first = words.first + at;
     cross_entropy_backward(chunk, first, labels, lse, words.vocab, smoothing,
-                           factor * words.rule.factor, words.rule.soft_cap);
+                           factor * words.rule.factor, words.rule.soft_cap, row_weights);
     at::Tensor d_words = part_of(dword, at, n);
     linear_backward_weight(chunk, t, d_words);
     if (dbias.defined()) column_sum(chunk, part_of(dbias, at, n), scratch);
@@ -170,11 +175,12 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               at::Tensor& dword,
                               const at::Tensor& dbias,
                               Scratch& scratch,
-                              SharingRanks* ranks) {
+                              SharingRanks* ranks,
+                              const at::Tensor* row_weights) {
   const ScratchScope scope(scratch);
   const bool is_f32 = t.scalar_type() == at::kFloat;
   at::Tensor sum = is_f32 ? dt : scratch.take(t.sizes(), at::kFloat);
-  words_backward(t, words, labels, lse, smoothing, factor, sum, dword, dbias, scratch);
+  words_backward(t, words, labels, lse, smoothing, factor, sum, dword, dbias, scratch, row_weights);
   if (ranks) all_reduce(*ranks, sum, sum, scratch);
   if (!is_f32) dt.copy_(sum);
 }

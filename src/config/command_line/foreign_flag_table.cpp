@@ -18,8 +18,12 @@ constexpr std::string_view kChats =
     "names a template, chat_template_kwargs is what it is given, train_on_turns says which turns "
     "are trained, text_column which column holds them";
 constexpr std::string_view kNoPreference =
-    "this version has no training by preferences or rewards (DPO, KTO, ORPO, PPO, GRPO). To learn "
-    "the chosen answers: --task causal-lm --text-column prompt --text-pair-column chosen";
+    "pairs of a chosen and a rejected answer are trained on with --task preference "
+    "(preference_loss "
+    "says which loss) or --task reward, good and bad answers with --task kto; this version has no "
+    "PPO and GRPO";
+constexpr std::string_view kReference =
+    "the log-probabilities of the first weights are computed before step 1, and kept with the run";
 constexpr std::string_view kNewTokens =
     "this version adds no tokens to a model. Add them with transformers (add_tokens, "
     "resize_token_embeddings, save_pretrained), and train the directory that it writes";
@@ -189,7 +193,15 @@ const std::vector<ForeignFlag>& foreign_flags() {
       // Keys of recipes.
       {.names = words_of("stage"),
        .is_refused = true,
-       .meanings = {{"pt", "task", "causal-lm"}, {"sft", "task", "causal-lm"}},
+       .meanings = {{"pt", "task", "causal-lm"},
+                    {"sft", "task", "causal-lm"},
+                    {"dpo", "task", "preference"},
+                    {"kto", "task", "kto"},
+                    {"rm", "task", "reward"}},
+       .reason = kNoPreference},
+      {.names = words_of("rl"),
+       .is_refused = true,
+       .meanings = {{"dpo", "task", "preference"}, {"kto", "task", "kto"}},
        .reason = kNoPreference},
       {.names = words_of("saves_per_epoch"), .steps_key = "save_steps", .reason = kShareOfEpoch},
       {.names = words_of("evals_per_epoch"), .steps_key = "eval_steps", .reason = kShareOfEpoch},
@@ -300,9 +312,10 @@ const std::vector<ForeignFlag>& foreign_flags() {
               "split_thinking train_on_last_step_only eot_tokens messages conversations "
               "conversation roles chat",
               kChats),
-      refused("rl rl_* dpo dpo_* kto kto_* orpo orpo_alpha ppo_* grpo grpo_* pref_* ref_model "
-              "ref_model_* reward_* beta rpo_alpha simpo_gamma cpo_alpha ld_alpha trl "
-              "sync_ref_model precompute_ref_log_probs process_reward_model "
+      value("precompute_ref_log_probs", kReference, "true"),
+      refused("rl_* dpo dpo_* kto orpo ppo_* grpo grpo_* pref_bco_weight ref_model "
+              "ref_model_* reward_* ld_alpha trl "
+              "sync_ref_model process_reward_model "
               "center_rewards_coefficient num_generations chosen_format rejected_format",
               kNoPreference),
       refused("special_tokens additional_special_tokens tokens add_tokens add_special_tokens "

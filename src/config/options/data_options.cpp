@@ -9,9 +9,9 @@ constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGr
 constexpr std::string_view kCompletions =
     "chats are put into the model's template and their answers are trained on; of rows of prompt "
     "and completion the completion is, and they need chat_template = model for a template";
-constexpr std::string_view kNoPreferenceTask =
-    "task = causal-lm is the nearest: it learns the chosen answers with text_column = prompt and "
-    "text_pair_column = chosen";
+constexpr std::string_view kNoSamplingTask =
+    "task = preference is the nearest: it learns from answers that were compared beforehand";
+constexpr std::string_view kPairLoss = "preference_loss says which loss the pairs have";
 constexpr std::string_view kRowsTask =
     "task = causal-lm is the nearest: a decoder learns it from rows of prompt and completion";
 
@@ -61,7 +61,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "classification",
        .choices = {"classification", "mlm", "causal-lm", "token-classification",
-                   "question-answering"},
+                   "question-answering", "preference", "kto", "reward"},
        .choice_aliases = {{"text-classification", "classification"},
                           {"sequence-classification", "classification"},
                           {"masked-lm", "mlm"},
@@ -81,11 +81,16 @@ std::vector<Option> data_options() {
                           {"squad", "question-answering"},
                           {"chat", "causal-lm", kCompletions},
                           {"conversational", "causal-lm", kCompletions},
-                          {"dpo", "", kNoPreferenceTask},
-                          {"orpo", "", kNoPreferenceTask},
-                          {"kto", "", kNoPreferenceTask},
-                          {"ppo", "", kNoPreferenceTask},
-                          {"grpo", "", kNoPreferenceTask},
+                          {"dpo", "preference"},
+                          {"preferences", "preference"},
+                          {"ipo", "preference", kPairLoss},
+                          {"orpo", "preference", kPairLoss},
+                          {"simpo", "preference", kPairLoss},
+                          {"cpo", "preference", kPairLoss},
+                          {"rm", "reward"},
+                          {"reward-model", "reward"},
+                          {"ppo", "", kNoSamplingTask},
+                          {"grpo", "", kNoSamplingTask},
                           {"summarization", "", kRowsTask},
                           {"translation", "", kRowsTask},
                           {"seq2seq", "", kRowsTask},
@@ -96,8 +101,10 @@ std::vector<Option> data_options() {
                           {"question_answering", "question-answering"}},
        .help = "What is trained: a classifier of texts; the masked language model of an encoder "
                "(mlm) or the language model of a decoder (causal-lm), both on texts without "
-               "labels; a tagger of words, such as names (token-classification); or a reader that "
-               "finds answers in a text (question-answering)."},
+               "labels; a tagger of words, such as names (token-classification); a reader that "
+               "finds answers in a text (question-answering); or, from pairs of a better and a "
+               "worse answer to the same prompt, a language model that prefers the better ones "
+               "(preference) or a classifier that gives answers a number (reward)."},
       {.key = "problem_type",
        .label = "Kind of labels",
        .type = Type::choice,

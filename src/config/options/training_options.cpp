@@ -6,7 +6,7 @@ namespace ferry::config {
 namespace {
 
 constexpr std::string_view kScheduleGroup = "Batch and schedule", kOptimizerGroup = "Optimizer",
-                           kRegularGroup = "Regularisation";
+                           kPreferenceGroup = "Pairs of answers", kRegularGroup = "Regularisation";
 constexpr std::string_view kCosine =
     "lr_scheduler_type = cosine, with warmup_steps, is the nearest";
 constexpr std::string_view kPaged =
@@ -410,6 +410,80 @@ std::vector<Option> training_options() {
            "x^(n + 1) (ULMFiT's discriminative rates, counted as BEiT does). 1 is the same for "
            "all; 0.8 to 0.95 keeps more of what was pre-trained."},
 
+      // ---- Pairs of answers
+      {.key = "preference_loss",
+       .label = "Loss of a pair",
+       .type = Type::choice,
+       .group = kPreferenceGroup,
+       .effect = Effect::fixes_bits,
+       .value = "sigmoid",
+       .choices = {"sigmoid", "hinge", "ipo", "robust", "sigmoid_norm", "nca_pair", "sppo_hard",
+                   "apo_zero", "apo_down", "orpo", "simpo", "cpo"},
+       .choice_aliases = {{"dpo", "sigmoid"}, {"slic", "hinge"}},
+       .aliases = {{"pref_loss"}, {"dpo_loss_type"}},
+       .help = "Loss of a chosen and a rejected answer (task = preference), by the names of TRL: "
+               "sigmoid is DPO. orpo, simpo and cpo need no reference; for the others the answers "
+               "are first evaluated with the weights that the run begins with."},
+      {.key = "preference_beta",
+       .label = "Beta",
+       .type = Type::number,
+       .group = kPreferenceGroup,
+       .effect = Effect::changes_training,
+       .value = "auto",
+       .unit = "factor of the log-probabilities",
+       .can_be_auto = true,
+       .range = {1e-6, 1000},
+       .aliases = {{"beta"}, {"pref_beta"}, {"dpo_beta"}, {"orpo_alpha"}},
+       .help = "How closely the model keeps to its reference: less lets it go further (task = "
+               "preference). auto is 0.1, with simpo 2."},
+      {.key = "preference_margin",
+       .label = "Margin",
+       .type = Type::number,
+       .group = kPreferenceGroup,
+       .effect = Effect::changes_training,
+       .value = "0.5",
+       .unit = "log-odds",
+       .range = {0, 1000},
+       .aliases = {{"simpo_gamma"}},
+       .help =
+           "By how much the chosen answer is to be ahead with preference_loss = simpo: gamma of "
+           "its paper."},
+      {.key = "preference_sft",
+       .label = "Weight of the chosen answers",
+       .type = Type::number,
+       .group = kPreferenceGroup,
+       .effect = Effect::changes_training,
+       .value = "auto",
+       .unit = "factor of their loss",
+       .can_be_auto = true,
+       .range = {0, 1000},
+       .aliases = {{"rpo_alpha"}, {"cpo_alpha"}, {"pref_ftx"}, {"dpo_ftx"}},
+       .help = "Weight of the usual loss of a language model on the chosen answers, which is added "
+               "to that of the pairs (task = preference). auto is 1 with orpo and cpo, else 0."},
+
+      {.key = "kto_good_weight",
+       .label = "Weight of good answers",
+       .type = Type::number,
+       .group = kPreferenceGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .unit = "factor of their loss",
+       .range = {0, 1000},
+       .aliases = {{"desirable_weight"}, {"kto_desirable_weight"}, {"kto_chosen_weight"}},
+       .help = "What a good answer counts in the loss of task = kto. Good and bad answers should "
+               "weigh alike: weight * number of the good ones from 1 to 1.33 times that of the bad "
+               "ones."},
+      {.key = "kto_bad_weight",
+       .label = "Weight of bad answers",
+       .type = Type::number,
+       .group = kPreferenceGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .unit = "factor of their loss",
+       .range = {0, 1000},
+       .aliases = {{"undesirable_weight"}, {"kto_undesirable_weight"}, {"kto_rejected_weight"}},
+       .help = "What a bad answer counts in the loss of task = kto: less where most are bad."},
+
       // ---- Regularisation
       {.key = "label_smoothing_factor",
        .label = "Label smoothing",
@@ -422,7 +496,8 @@ std::vector<Option> training_options() {
        .range = {0, 1, true},
        .aliases = {{"label_smoothing"}},
        .help = "Share of each label spread over all classes; 0.1 makes overconfident classifiers "
-               "milder."},
+               "milder. With task = preference: the share of pairs taken to be the wrong way "
+               "round (cDPO)."},
       {.key = "class_weights",
        .label = "Class weights",
        .type = Type::text,

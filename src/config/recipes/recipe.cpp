@@ -45,7 +45,7 @@ class RecipeReader {
     if (program_ == Program::llama_factory) take_lora_by_default();
     if (is_qlora(recipe_.find("adapter"))) take("quantization", "nf4");
     if (program_ == Program::none) return;
-    if (!recipe_.find("task") && !recipe_.find("stage") &&
+    if (!recipe_.find("task") && !recipe_.find("stage") && !recipe_.find("rl") &&
         config_.origin("task").source <= Source::file)
       config_.set("task", "causal-lm", {Source::file, file_.string(), true});
     config_.note(
@@ -233,15 +233,20 @@ class RecipeReader {
                            const std::string& name,
                            const fs::path& place,
                            const YamlNode& node) {
-    if (entry.find("ranking"))
-      refuse(node, fmt::format("'{}' is preference data, and Ferry has no such training", name),
-             "to learn the chosen answers: --text-column prompt --text-pair-column chosen");
+    const YamlNode* stage = recipe_.find("stage");
+    const bool compares = stage && (stage->text == "dpo" || stage->text == "rm");
+    if (entry.find("ranking") && !compares)
+      refuse(node,
+             fmt::format("'{}' has answers that are compared, and the recipe's stage is not dpo",
+                         name),
+             "--task preference learns from them");
     const auto form = entry.find("formatting");
     constexpr std::array kForms = {"alpaca", "sharegpt", "openai"};
     if (form && std::ranges::find(kForms, form->text()) == kForms.end())
       refuse(node, fmt::format("'{}' is of the form '{}', which is not known", name, form->text()),
              "known are alpaca, sharegpt and openai");
-    if (const auto columns = entry.find("columns")) read_columns(*columns, name, node);
+    if (const auto columns = entry.find("columns"); columns && !compares)
+      read_columns(*columns, name, node);
     if (const auto file = entry.find("file_name")) return (place / file->text()).string();
     if (const auto id = entry.find("hf_hub_url")) return id->text();
     refuse(node, fmt::format("'{}' has no file_name in dataset_info.json", name),

@@ -390,10 +390,10 @@ void refuse_meaning(std::string_view place,
     std::string_view name, what, hint;
     bool is_of_prompts = true;
   };
-  constexpr std::string_view kPreference =
-      "is preference data (DPO, reward models), which this version does not train on";
+  constexpr std::string_view kPreference = "has answers that are compared (DPO, reward models)";
   constexpr std::string_view kToChosen =
-      "to train on the chosen answers: --text-column prompt --text-pair-column chosen";
+      "--task preference learns from both answers, --task reward gives answers a number; to train "
+      "on the chosen ones alone: --text-column prompt --text-pair-column chosen";
   constexpr std::string_view kSystem = "holds a system prompt, which would be left out";
   constexpr Meaning kMeanings[] = {
       {"chosen", kPreference, kToChosen, false},

@@ -30,6 +30,8 @@ std::string_view plain_name_of(ProblemType type) {
       return "a tag per word";
     case ProblemType::answers:
       return "answers in a text";
+    case ProblemType::preferences:
+      return "answers that are compared";
   }
   return "?";
 }
@@ -503,6 +505,7 @@ Label LabelReading::read(const RawRow& row) const {
     case ProblemType::unlabelled:
     case ProblemType::tags:     // words.cpp reads them
     case ProblemType::answers:  // questions.cpp reads them
+    case ProblemType::preferences:
       break;
     case ProblemType::single_label:
       label.class_id = id_of(labels_of(row).front());

@@ -67,5 +67,10 @@ std::unique_ptr<DatasetReader> open_texts(const DatasetFiles& files, const Label
 std::unique_ptr<DatasetReader> open_words(const DatasetFiles& files, const LabelScheme* known);
 /** Rows of a question and its context, with answers unless the options ignore labels. */
 std::unique_ptr<DatasetReader> open_questions(const DatasetFiles& files, const LabelScheme* known);
+/** Rows of a prompt with a better and a worse answer. */
+std::unique_ptr<DatasetReader> open_preferences(const DatasetFiles& files);
+/** Rows of a prompt with an answer that is good or bad; each comes with the answer to another
+ * prompt, in Example::rejected. */
+std::unique_ptr<DatasetReader> open_ratings(const DatasetFiles& files);
 
 }  // namespace ferry

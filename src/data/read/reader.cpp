@@ -177,6 +177,14 @@ std::unique_ptr<DatasetReader> open_form(const DatasetFiles& files, const LabelS
                     : "use a JSONL file");
   const bool is_table = files.format == DatasetFormat::tsv || files.format == DatasetFormat::csv;
   if (options.rows == RowForm::words) return open_words(files, known);
+  const bool are_rated = options.rows == RowForm::ratings;
+  if (are_rated || options.rows == RowForm::preferences) {
+    if (has_objects(files.format)) return are_rated ? open_ratings(files) : open_preferences(files);
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' is no file of answers that are compared", options.path.string()),
+                "they are read from .jsonl, .json, .parquet and .arrow files whose rows have "
+                "prompt, chosen and rejected, or prompt, completion and label (KTO)");
+  }
   if (options.rows == RowForm::questions && has_objects(files.format))
     return open_questions(files, known);
   if (options.rows == RowForm::questions && (!is_table || options.labels != LabelUse::ignored))

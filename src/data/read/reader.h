@@ -46,10 +46,12 @@ enum class QuotingChoice : uint8_t {
 
 /** The content of a row. */
 enum class RowForm : uint8_t {
-  texts,      // a text or a pair of texts
-  documents,  // the same; of plain text the whole file is one
-  words,      // a list of words, with a tag each
-  questions,  // a question and a context, with the places of answers in it
+  texts,        // a text or a pair of texts
+  documents,    // the same; of plain text the whole file is one
+  words,        // a list of words, with a tag each
+  questions,    // a question and a context, with the places of answers in it
+  preferences,  // a prompt with two answers, the better one first
+  ratings,      // a prompt with an answer that is good or bad
 };
 
 enum class LabelUse : uint8_t {

@@ -76,7 +76,7 @@ void for_members(Batch& batch, const Each& each) {
   each(batch.n_seqs), each(batch.n_seqs_real), each(batch.n_label_items), each(batch.n_end_items);
   each(batch.input_ids), each(batch.type_ids), each(batch.position_ids), each(batch.generates);
   each(batch.cache_places), each(batch.cache_lengths), each(batch.cu_seqlens);
-  each(batch.features), each(batch.labels);
+  each(batch.features), each(batch.labels), each(batch.preferences);
 }
 template <class Stream, class Each>
 void for_members_of_stream(Stream& stream, const Each& each) {

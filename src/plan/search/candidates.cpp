@@ -58,13 +58,15 @@ std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
 Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size, const Sharing& sharing) {
   // The token count is rounded up to one of a few sizes, the largest of which holds every
   // micro-batch there is; what is left over is cut into dummy sequences of max_length.
-  const int64_t full = micro_batch_size * request.max_length;
+  const int64_t sample = request.sequences_per_sample * request.max_length;
+  const int64_t full = micro_batch_size * sample;
   // The last micro-batch may be a short one.
   const int64_t n_micro = (request.train_batch_size + micro_batch_size - 1) / micro_batch_size;
-  const int64_t mean = (request.train_batch_size + n_micro - 1) / n_micro * request.max_length;
+  const int64_t mean = (request.train_batch_size + n_micro - 1) / n_micro * sample;
   const TextTokens texts = request.text_tokens
                                ? request.text_tokens(request.train_batch_size, micro_batch_size)
-                               : TextTokens{full, mean, request.max_length};
+                               : TextTokens{full, mean, request.max_length,
+                                            micro_batch_size * request.sequences_per_sample};
   const auto shape = [&](int64_t n_tokens, int64_t length) -> BatchShape {
     const int64_t tokens =
         round_up(std::clamp<int64_t>(n_tokens, 1, full), token_multiple(sharing.sp_size));

@@ -101,7 +101,8 @@ class Rehearsal {
    * would see each other. */
   void compare_packed() {
     const TokenizedDataset& train = data_.train;
-    if (!train.is_packed() || data_.task->draws_asked_tokens()) return;
+    if (!train.is_packed() || !data_.task->may_be_packed() || data_.task->draws_asked_tokens())
+      return;
     const std::vector<int32_t> sizes = train.pack_sizes();
     const auto several = std::ranges::find_if(sizes, [](int32_t n) { return n > 1; });
     if (several == sizes.end()) return;

@@ -37,7 +37,8 @@ HostBatch Collator::collate(const TokenizedDataset& from,
                    .type_ids = batch.type_ids,
                    .position_ids = batch.position_ids,
                    .cu_seqlens = batch.cu_seqlens,
-                   .labels = labels_of(batch)};
+                   .labels = labels_of(batch),
+                   .preferences = batch.preferences};
   if (!data_.class_weights.empty()) {
     double sum = 0;
     for (const int32_t label : batch.labels)  // below 0: none

@@ -62,6 +62,8 @@ Identity identity_of(const Job& job) {
   identity["seed"] = config.integer("seed");
   identity["data_seed"] = data.shuffle_seed;
   identity["eval_fraction"] = config.number("eval_fraction");
+  if (data.task->loss() == LossKind::preference)
+    identity["preference_loss"] = config.text("preference_loss");
   if (data.task->shares_tokens()) identity["doc_stride"] = config.integer("doc_stride");
   identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
   identity[kEvalData] = fmt::format("{:016x}", data.eval.fingerprint());

@@ -168,11 +168,12 @@ void look_for_faults(Job& job, const Texts& texts) {
 
 void check_label_smoothing(const config::Config& config, const Task& task) {
   const ProblemType problem = task.scheme().problem;
-  if (config.number("label_smoothing_factor") > 0 &&
-      (problem == ProblemType::multi_label || problem == ProblemType::regression))
+  const bool is_taken = problem != ProblemType::multi_label && problem != ProblemType::regression &&
+                        task.loss() != LossKind::reward;
+  if (config.number("label_smoothing_factor") > 0 && !is_taken)
     throw Error(Fault::usage, "config.label_smoothing_factor",
                 fmt::format("label smoothing is for texts with one label each, and these have {}",
-                            problem == ProblemType::regression ? "numbers" : "several"),
+                            problem == ProblemType::multi_label ? "several" : "numbers"),
                 "leave it out");
 }
 

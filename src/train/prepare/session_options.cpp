@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "src/base/bytes.h"
+#include "src/inputs/preference_rule.h"
 #include "src/request/run_plan.h"
 
 namespace ferry {
@@ -36,6 +37,7 @@ SessionOptions make_session_options(const config::Config& config,
   options.n_workers = static_cast<int>(
       config.maybe_integer("worker_threads").value_or(std::max(1, machine.n_cores / n_sharing)));
   options.loss = facts.loss;
+  if (facts.loss == LossKind::preference) options.preference = preference_rule_of(config);
   options.seed = facts.seed;
   options.generation = facts.generation;
   if (!facts.trains) return options;

@@ -93,14 +93,14 @@ TEST_F(MeaningTest, WhatChangesAPromptIsRefused) {
               HasSubstr("says which completions are good (KTO)"));
   const std::string preference = R"({"prompt": "a", "chosen": "b", "rejected": "c"})";
   EXPECT_THAT(error(preference),
-              AllOf(HasSubstr("'chosen' is preference data (DPO, reward models)"),
+              AllOf(HasSubstr("'chosen' has answers that are compared (DPO, reward models)"),
                     HasSubstr("--text-column prompt --text-pair-column chosen")));
   const auto asked =
       documents("x.jsonl", preference, {.text_column = "prompt", .text_pair_column = "chosen"});
   EXPECT_THAT(texts_in(asked), ElementsAre("a|b"));
   EXPECT_THAT(asked.notes, Contains(HasSubstr("not read: 'rejected'")));
   EXPECT_THAT(test::error_of([&] { documents("x.csv", "prompt,chosen,rejected\na,b,c\n"); }),
-              HasSubstr("x.csv:2: column 'chosen' is preference data"));
+              HasSubstr("x.csv:2: column 'chosen' has answers that are compared"));
 }
 
 TEST_F(MeaningTest, RowsOfTurnsAreChats) {
@@ -132,7 +132,7 @@ TEST_F(MeaningTest, FaultsOfChatsNameTheirRow) {
               HasSubstr("x.jsonl:2: there is no answer to learn"));
   EXPECT_THAT(error(good + R"({"text": "a"})"), HasSubstr("x.jsonl:2: the field 'messages'"));
   EXPECT_THAT(error(R"({"chosen": [{"role": "user", "content": "a"}], "rejected": []})"),
-              HasSubstr("'chosen' is preference data"));
+              HasSubstr("'chosen' has answers that are compared"));
   const std::string two = R"([{"role": "user", "content": "a"}])";
   EXPECT_THAT(error("{\"a\": " + two + ", \"b\": " + two + "}"),
               AllOf(HasSubstr("'a' holds a chat, which is not read as a text"),

@@ -1,0 +1,18 @@
+#pragma once
+// The log-probabilities that the weights of a run's beginning give the answers of its data: what a
+// loss of pairs compares with. They are found before step 1, without a second model, and kept with
+// the run. A new adapter changes nothing yet, so that they are those of its base.
+
+#include <filesystem>
+
+#include "src/train/prepare/job.h"
+
+namespace ferry {
+
+/** Gives the data of a job the references of its run, where the loss has any: those that the run's
+ * directory has, or where it begins those of the session's weights, which are then written there.
+ * Throws Error(data) where a run that goes on has none, and Error(machine) where they cannot be
+ * written. */
+void take_references(Session& session, Job& job, const std::filesystem::path& run, bool run_begins);
+
+}  // namespace ferry
