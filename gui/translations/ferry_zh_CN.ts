@@ -5832,10 +5832,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>从 dataset 中留出用于评估的比例，按 data_seed 抽取。越多，测得的准确率越可靠，可供学习的数据越少。</translation>
     </message>
     <message>
-        <source>Share of each label spread over all classes; 0.1 makes overconfident classifiers milder.</source>
-        <translation>每个标签分摊到所有类别的份额；0.1 可让过于自信的分类器更温和。</translation>
-    </message>
-    <message>
         <source>Steps or time (30min) between two checkpoints; auto is every 30 minutes, at most 2 % of the time, and at the end.</source>
         <translation>两个检查点之间的步数或时间（30min）；auto 为每 30 分钟一次，所占时间不超过 2 %，并在结束时保存。</translation>
     </message>
@@ -5978,10 +5974,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>What is between the columns of a CSV or TSV file: comma, semicolon, tab, pipe, space, or a character; auto is tab for .tsv and for .csv the one that its lines are split by.</source>
         <translation>CSV 或 TSV 文件的列间分隔符：comma、semicolon、tab、pipe、space，或某个字符；auto 对 .tsv 用 tab，对 .csv 用实际分隔各行的字符。</translation>
-    </message>
-    <message>
-        <source>What is trained: a classifier of texts; the masked language model of an encoder (mlm) or the language model of a decoder (causal-lm), both on texts without labels; a tagger of words, such as names (token-classification); or a reader that finds answers in a text (question-answering).</source>
-        <translation>训练什么：文本分类器；编码器的掩码语言模型（mlm）或解码器的语言模型（causal-lm），两者都使用无标签文本；词语标注器，例如标注名称（token-classification）；或从文本中找答案的阅读器（question-answering）。</translation>
     </message>
     <message>
         <source>What the token counts of micro-batches are rounded up to, as 64,448,512. auto takes up to eight that fit the run&apos;s texts, when it begins; they belong to what fixes its bits, and a run that goes on keeps them.</source>
@@ -6742,6 +6734,78 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Looks for faults that no error shows, before the first step: answers whose end is not learnt, labels that nothing has, texts in both parts of the data, a template that leaves turns out, and the like. Off saves the seconds that it takes.</source>
         <translation>在第一步之前检查不会报错的问题：学不到结尾的回答、没有文本的标签、同时出现在两部分数据中的文本、略去轮次的模板等。关闭可省去检查所需的几秒。</translation>
+    </message>
+    <message>
+        <source>Beta</source>
+        <translation>β 系数</translation>
+    </message>
+    <message>
+        <source>By how much the chosen answer is to be ahead with preference_loss = simpo: gamma of its paper.</source>
+        <translation>preference_loss = simpo 时较好的回答应领先多少，即其论文中的 γ。</translation>
+    </message>
+    <message>
+        <source>How closely the model keeps to its reference: less lets it go further (task = preference). auto is 0.1, with simpo 2.</source>
+        <translation>模型与参考保持多近：越小走得越远（task = preference）。auto 为 0.1，simpo 时为 2。</translation>
+    </message>
+    <message>
+        <source>Loss of a chosen and a rejected answer (task = preference), by the names of TRL: sigmoid is DPO. orpo, simpo and cpo need no reference; for the others the answers are first evaluated with the weights that the run begins with.</source>
+        <translation>较好与较差回答的损失（task = preference），名称与 TRL 相同：sigmoid 即 DPO。orpo、simpo 和 cpo 不需要参考；其余的会先用运行开始时的权重评估各回答。</translation>
+    </message>
+    <message>
+        <source>Loss of a pair</source>
+        <translation>成对回答的损失</translation>
+    </message>
+    <message>
+        <source>Margin</source>
+        <translation>间隔</translation>
+    </message>
+    <message>
+        <source>Pairs of answers</source>
+        <translation>成对的回答</translation>
+    </message>
+    <message>
+        <source>Share of each label spread over all classes; 0.1 makes overconfident classifiers milder. With task = preference: the share of pairs taken to be the wrong way round (cDPO).</source>
+        <translation>每个标签分摊到所有类别的比例；0.1 使过于自信的分类器更温和。task = preference 时：视为好坏颠倒的成对回答的比例（cDPO）。</translation>
+    </message>
+    <message>
+        <source>Weight of bad answers</source>
+        <translation>差回答的权重</translation>
+    </message>
+    <message>
+        <source>Weight of good answers</source>
+        <translation>好回答的权重</translation>
+    </message>
+    <message>
+        <source>Weight of the chosen answers</source>
+        <translation>较好回答的权重</translation>
+    </message>
+    <message>
+        <source>Weight of the usual loss of a language model on the chosen answers, which is added to that of the pairs (task = preference). auto is 1 with orpo and cpo, else 0.</source>
+        <translation>较好回答上语言模型通常损失的权重，加到成对回答的损失上（task = preference）。auto 在 orpo 和 cpo 时为 1，否则为 0。</translation>
+    </message>
+    <message>
+        <source>What a bad answer counts in the loss of task = kto: less where most are bad.</source>
+        <translation>差回答在 task = kto 的损失中所占的分量：多数是差回答时取小一些。</translation>
+    </message>
+    <message>
+        <source>What a good answer counts in the loss of task = kto. Good and bad answers should weigh alike: weight * number of the good ones from 1 to 1.33 times that of the bad ones.</source>
+        <translation>好回答在 task = kto 的损失中所占的分量。好坏回答的总权重应相近：好回答的权重乘数量为差回答的 1 到 1.33 倍。</translation>
+    </message>
+    <message>
+        <source>factor of the log-probabilities</source>
+        <translation>对数概率的倍数</translation>
+    </message>
+    <message>
+        <source>factor of their loss</source>
+        <translation>其损失的倍数</translation>
+    </message>
+    <message>
+        <source>log-odds</source>
+        <translation>对数几率</translation>
+    </message>
+    <message>
+        <source>What is trained: a classifier of texts; the masked language model of an encoder (mlm) or the language model of a decoder (causal-lm), both on texts without labels; a tagger of words, such as names (token-classification); a reader that finds answers in a text (question-answering); or, from pairs of a better and a worse answer to the same prompt, a language model that prefers the better ones (preference; kto from single good and bad ones) or a classifier that gives answers a number (reward).</source>
+        <translation>训练什么：文本分类器；编码器的掩码语言模型（mlm）或解码器的语言模型（causal-lm），两者都用没有标签的文本；给词（如名称）加标记的模型（token-classification）；在文本中找答案的阅读器（question-answering）；或者，从同一提示的较好与较差回答中学习：偏好较好回答的语言模型（preference；单个的好坏回答用 kto），或给回答打分的分类器（reward）。</translation>
     </message>
 </context>
 <context>

@@ -104,7 +104,8 @@ std::vector<Option> data_options() {
                "labels; a tagger of words, such as names (token-classification); a reader that "
                "finds answers in a text (question-answering); or, from pairs of a better and a "
                "worse answer to the same prompt, a language model that prefers the better ones "
-               "(preference) or a classifier that gives answers a number (reward)."},
+               "(preference; kto from single good and bad ones) or a classifier that gives answers a "
+               "number (reward)."},
       {.key = "problem_type",
        .label = "Kind of labels",
        .type = Type::choice,
