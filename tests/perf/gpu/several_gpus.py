@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ferry train` on several GPUs of this host beside one of them, each way to share a step, and beside peers.
 
-    tests/perf/gpu/several_gpus.py BUILD_DIR [CASE[:WAY]]... [--gpus 2] [--steps N] [--dir DIR] [--peers] [--small]
+    tests/perf/gpu/several_gpus.py BUILD_DIR [CASE[:WAY]]... [--gpus 2] [--steps N] [--batch N] [--dir DIR] [--peers] [--small]
 
 BUILD_DIR has ferry and ferry-trainer. Each GPU has the batch that one GPU has (weak scaling). Ways:
 
@@ -129,7 +129,7 @@ def figures_of(run):
 def train(args, name, way):
     """A line of the table, and the tokens a second; None where the run failed."""
     config, task, batch, length, n_steps, options, _, _ = CASES[name]
-    n_steps = args.steps or n_steps
+    n_steps, batch = args.steps or n_steps, args.batch or batch
     if args.small:
         config = {**config, **(SMALL if "hidden_size" in config else SMALL_GPT2)}
         if "num_key_value_heads" in config:
@@ -149,7 +149,8 @@ def train(args, name, way):
         if n_gpus > 1:
             words += ["--gpus", n_gpus, *more]
         env = {**os.environ, "XDG_DATA_HOME": str(args.dir / ("share-no-p2p" if env else "share")), **env}
-        planned_s = (planned(words, env).get("time") or {}).get("step_s", float("nan"))
+        plan = planned(words, env)
+        planned_s = (plan.get("time") or {}).get("step_s", float("nan"))
         started = time.monotonic()
         try:
             done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -159,14 +160,22 @@ def train(args, name, way):
         if done.returncode != 0:
             return f"| {name} | {way} | exit {done.returncode}: {last_words(done.stdout)} |", None
         step_s, losses, memory = figures_of(out)
+        if args.keep:
+            args.keep.mkdir(parents=True, exist_ok=True)
+            stem = args.keep / f"{name}-{way}-{batch}"
+            Path(f"{stem}.plan.json").write_text(json.dumps(plan))
+            for file in ("run.json", "metrics.jsonl", "train.log"):
+                if (out / file).exists():
+                    shutil.copy(out / file, f"{stem}.{file}")
     rate = batch * n_gpus * length / step_s
     return (f"| {name} | {way} | {rate:.0f} | {step_s * 1e3:.1f} | {planned_s * 1e3:.1f} | {planned_s / step_s:.2f} | "
-            f"{memory['gpu']} | {losses} | {time.monotonic() - started:.0f} s |"), rate
+            f"{memory['gpu']} | {memory['host']} | {losses} | {time.monotonic() - started:.0f} s |"), rate
 
 
 def peer(args, name, engine, options):
     """The line of a peer, and its tokens a second."""
     _, _, batch, length, _, _, model, _ = CASES[name]
+    batch, started = args.batch or batch, time.monotonic()
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", args.gpus, HERE.parent / "peers/peer.py",
              "--engine", *engine.split(), "--model", model, "--batch", batch, "--length", length, "--steps", 8, *options]
     if args.small:
@@ -174,20 +183,24 @@ def peer(args, name, engine, options):
                  "--length", 32, "--steps", 2, "--warmup", 1, "--device", "cpu"]
     if args.deepspeed and engine == DEEPSPEED3:
         words += ["--deepspeed", args.deepspeed]
+    # torchrun gives each process one thread by itself, and their AdamW runs on the CPU.
+    env = {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // args.gpus)), **os.environ}
     # A session, so that torchrun's processes end with it.
     with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          start_new_session=True) as process:
+                          env=env, start_new_session=True) as process:
         try:
             said, _ = process.communicate(timeout=RUN_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return f"| {name} | {engine} | took more than {RUN_S} s |", None
+            said, _ = process.communicate()
+            return f"| {name} | {engine} | took more than {RUN_S} s: {last_words(said)} |", None
     found = [json.loads(line) for line in said.splitlines() if line.startswith('{"engine"')]
     if not found or "tokens_per_s" not in found[-1]:
         return f"| {name} | {engine} | {found[-1] if found else last_words(said)} |", None
     found = found[-1]
     return (f"| {name} | {engine} {' '.join(options)} | {found['tokens_per_s']:.0f} | {found['step_ms']:.1f} | | | "
-            f"{found['gpu_bytes_max'] / 2**30:.2f} | {found['first_loss']:.5f} {found['loss']:.5f} | {found['version']} |"), \
+            f"{found['gpu_bytes_max'] / 2**30:.2f} | {found['host_bytes_max'] / 2**30:.2f} | {found['first_loss']:.5f} {found['loss']:.5f} | "
+            f"{found['version']}, {time.monotonic() - started:.0f} s |"), \
         found["tokens_per_s"]
 
 
@@ -197,6 +210,8 @@ def main():
     parser.add_argument("case", nargs="*", metavar="CASE[:WAY]", help=f"of {', '.join(CASES)}; ways {', '.join(WAYS)}")
     parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("--steps", type=int, help="of each run, where the case's own is not wanted")
+    parser.add_argument("--batch", type=int, help="samples a GPU, where the case's own are not wanted")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="of the plan, the records and the log of each run")
     parser.add_argument("--dir", type=Path, default=Path("/tmp/several_gpus"))
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--deepspeed", metavar="DIR", help="where pip put DeepSpeed with --target")
@@ -212,8 +227,8 @@ def main():
         wanted.setdefault(name, []).extend([way] if way else WAYS)
     if not args.small:
         measure(args)
-    print("| case | way | tokens/s | step, ms | planned, ms | share | GPU memory taken, of promised, GiB | loss, first and last | "
-          "took |\n|---|---|---|---|---|---|---|---|---|")
+    print("| case | way | tokens/s | step, ms | planned, ms | share | GPU memory taken, of promised, GiB | host memory | "
+          "loss, first and last | took |\n|---|---|---|---|---|---|---|---|---|---|")
     failed = False
     for name, ways in wanted.items():
         rates = {}

@@ -134,8 +134,8 @@ TEST_F(RanksOnOneGpu, AreKilledAtAnyMoment) {
   std::mt19937 random(7);
   const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
   const int n_kills = is_long() ? 24 : 4;
-  for (int kill = 0; kill < n_kills;) {
-    const std::string name = "killed_" + std::to_string(kill);
+  for (int kill = 0, run = 0; kill < n_kills; ++run) {
+    const std::string name = "killed_" + std::to_string(run);
     for (bool has_ended = false; !has_ended;) {
       const int n = 2 + below(2);
       std::vector<pid_t> ranks =
