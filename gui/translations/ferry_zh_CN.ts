@@ -6807,6 +6807,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>What is trained: a classifier of texts; the masked language model of an encoder (mlm) or the language model of a decoder (causal-lm), both on texts without labels; a tagger of words, such as names (token-classification); a reader that finds answers in a text (question-answering); or, from pairs of a better and a worse answer to the same prompt, a language model that prefers the better ones (preference; kto from single good and bad ones) or a classifier that gives answers a number (reward).</source>
         <translation>训练什么：文本分类器；编码器的掩码语言模型（mlm）或解码器的语言模型（causal-lm），两者都用没有标签的文本；给词（如名称）加标记的模型（token-classification）；在文本中找答案的阅读器（question-answering）；或者，从同一提示的较好与较差回答中学习：偏好较好回答的语言模型（preference；单个的好坏回答用 kto），或给回答打分的分类器（reward）。</translation>
     </message>
+    <message>
+        <source>Asks a language model that was written and the one it was made from for the same tokens, up to 200, and refuses it where they answer otherwise. It takes the time and memory to run both, one after the other; off leaves it at the bytes, which are always compared.</source>
+        <translation>让写出的语言模型与其来源的模型就相同的词元作答，最多 200 个；若回答不同则拒绝。需要依次运行两者的时间和内存；关闭后只比较字节，字节总会比较。</translation>
+    </message>
+    <message>
+        <source>Compare answers after an export</source>
+        <translation>导出后比较回答</translation>
+    </message>
 </context>
 <context>
     <name>service</name>

@@ -204,6 +204,10 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   return evaluated.front().loss;
 }
 
+std::vector<float> Session::outputs_of_step(int micro) {
+  return runner_->logits(micro);
+}
+
 int Session::n_evaluated_at_once() const {
   constexpr int kEach_max = 8;  // a run that is to stop waits for them
   const bool gains = shape_.order == AccumulationOrder::vertical || shape_.deals_blocks();

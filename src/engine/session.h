@@ -121,6 +121,8 @@ class Session {
    * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
    * steps it changes nothing that the second one reads. Each replica has a batch, and its loss. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
+  /** The outputs, as evaluate() gives them, of a micro-batch of this rank's last step. */
+  std::vector<float> outputs_of_step(int micro);
   /** Batches that are evaluated at once. Each replica has one, or those that share it; several
    * where weights then come to the device once for all of them, or where stages would wait. */
   int n_evaluated_at_once() const;

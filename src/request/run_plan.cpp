@@ -333,7 +333,11 @@ void take_family_defaults(config::Config& config, const HfConfig& hf) {
       if (config.is_auto(key)) config.choose(key, "0", "task = preference");
     take("learning_rate", config.text("tuning") == "full" ? "1e-6" : "1e-5");
   }
-  if (config.text("tuning") != "full") take("learning_rate", "2e-4");
+  const bool has_adapters = config.text("tuning") != "full";
+  if (has_adapters) take("learning_rate", "2e-4");
+  // What lies between the codes is no information: the values are kept in as many bits.
+  if (has_adapters && (hf.quantised == "nf4" || hf.quantised == "int8"))
+    take("quantization", hf.quantised);
   if (is_drawn) take("learning_rate", "3e-4");
   if (is_decoder) take("learning_rate", "1e-5");
   if (is_decoder) take("train_batch_size", "16");

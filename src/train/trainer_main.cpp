@@ -41,6 +41,7 @@
 #include "src/runs/logs/train_log.h"
 #include "src/train/checkpoint/checkpoint.h"
 #include "src/train/checkpoint/export.h"
+#include "src/train/checkpoint/export_check.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/checkpoint/gguf_export.h"
 #include "src/train/control/best_model.h"
@@ -692,12 +693,20 @@ int run_export(const config::CommandLine& command) {
   const auto from = config::find_model(command.config.text("model_name_or_path"));
   const auto dtype = dtype_named(command.config.text("dtype"));
   const auto directories = nvme_settings(command.config).directories;
+  nlohmann::ordered_json said = {{"model", to.string()}};
+  const auto check = [&](const std::filesystem::path& written) {
+    // States on a drive are no files that a model is read from.
+    if (!command.config.flag("export_check") || runs::pin_record_of(from)) return;
+    if (const auto found = compare_models(from, written)) {
+      log_line(found->text());
+      said["compared"] = *found->json();
+    }
+  };
   if (is_gguf)
     export_gguf(from, to, gguf_type_asked(command.config.text("gguf_type"), dtype), directories);
   else
-    export_model(from, to, dtype, directories);
-  ferry::print(command.wants_json ? nlohmann::ordered_json{{"model", to.string()}}.dump() + "\n"
-                                  : fmt::format("{}\n", to.string()));
+    export_model(from, to, dtype, directories, check);
+  ferry::print(command.wants_json ? said.dump() + "\n" : fmt::format("{}\n", to.string()));
   return 0;
 }
 

@@ -40,6 +40,44 @@ class Adapters : public RunTest {
          "--max-length=32", "--save-steps=5", "--intra-op-threads=1", "--output-dir=" + run},
         more);
   }
+  /** The matrices that nf4 takes, as transformers saves them with bitsandbytes. */
+  static void store_as_bitsandbytes(const fs::path& model) {
+    Tensors tensors = read_tensors(model), stored;
+    const auto bytes_of = [](const void* from, size_t n) {
+      const auto* bytes = static_cast<const std::byte*>(from);
+      return std::vector<std::byte>(bytes, bytes + n);
+    };
+    for (auto& [name, tensor] : tensors) {
+      const bool is_linear = name.find("_proj") != name.npos;
+      if (!is_linear || tensor.shape[1] % kNf4Values_per_scale != 0) {
+        stored[name] = tensor;
+        continue;
+      }
+      const StoredMatrix matrix =
+          stored_matrix(Storage::nf4, tensor.shape[0], tensor.shape[1], DType::f32);
+      std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes));
+      std::vector<float> scales(static_cast<size_t>(matrix.rows * matrix.row_scales));
+      quantise(matrix,
+               {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / 4},
+               codes.data(), scales.data());
+      const std::string state = json({{"quant_type", "nf4"},
+                                      {"blocksize", 64},
+                                      {"dtype", "float32"},
+                                      {"shape", tensor.shape}})
+                                    .dump();
+      stored[name + ".absmax"] = {
+          StoredType::f32, {std::ssize(scales)}, bytes_of(scales.data(), scales.size() * 4)};
+      stored[name + ".quant_map"] = {StoredType::f32, {16}, bytes_of(kNf4.data(), 64)};
+      stored[name + ".quant_state.bitsandbytes__nf4"] = {
+          StoredType::u8, {std::ssize(state)}, bytes_of(state.data(), state.size())};
+      stored[name] = {StoredType::u8, {std::ssize(codes), 1}, codes};
+    }
+    write_tensors(model, stored);
+    json config = json::parse(text_of(model / "config.json"));
+    config["quantization_config"] = {
+        {"quant_method", "bitsandbytes"}, {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}};
+    std::ofstream(model / "config.json") << config.dump();
+  }
   static json adapter_config(const std::string& run) {
     return json::parse(text_of(root_ / run / "final/adapter_config.json"));
   }
@@ -353,6 +391,22 @@ TEST_F(Adapters, LearnBesideQuantisedWeights) {
     ASSERT_EQ(ferry(go_on(with_bits + "_host", {})).code(), 0) << text_of(root_ / "err");
     EXPECT_TRUE(adapter_of(with_bits + "/final") == adapter_of(with_bits + "_host/final"));
   }
+  // A model that is stored so is taken as it is: the same codes, the same bits.
+  fs::copy(root_ / "llama", root_ / "llama_stored");
+  store_as_bitsandbytes(root_ / "llama_stored");
+  ASSERT_EQ(ferry(of_texts("stored", {"--model=llama_stored"})).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "stored/config.toml").find("quantization = \"nf4\""),
+            std::string::npos);
+  EXPECT_EQ(losses_of("stored"), losses_of("bits_nf4"));
+  EXPECT_TRUE(adapter_of("stored/final") == adapter_of("bits_nf4/final"));
+  // Merged it is a model without quantisation.
+  ASSERT_EQ(ferry({"export", "--model=stored", "--output-dir=stored_merged"}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_FALSE(
+      json::parse(text_of(root_ / "stored_merged/config.json")).contains("quantization_config"));
+  for (const auto& [name, tensor] : read_tensors(root_ / "stored_merged"))
+    EXPECT_EQ(tensor.type, StoredType::f32) << name;
   EXPECT_EQ(ferry(of_texts("refused", {"--quantization=nf4", "--lora-targets=q_proj",
                                        "--modules-to-save=down_proj"}))
                 .code(),

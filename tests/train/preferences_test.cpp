@@ -69,7 +69,7 @@ class Preferences : public RunTest {
 };
 
 TEST_F(Preferences, TheBetterAnswersBecomeLikelier) {
-  train("dpo");
+  train("dpo", {"--logging-steps=1"});
   // Before the first step both are as likely as they were.
   EXPECT_NEAR(losses_of("dpo").front(), std::log(2.0), device() == "cuda" ? 1e-3 : 1e-6);
   const json end = last_evaluation("dpo");
@@ -79,6 +79,15 @@ TEST_F(Preferences, TheBetterAnswersBecomeLikelier) {
   EXPECT_NEAR(end["eval_rewards/margins"].get<double>(),
               end["eval_rewards/chosen"].get<double>() - end["eval_rewards/rejected"].get<double>(),
               1e-9);
+  // Each line of the training tells the same of its step's pairs.
+  std::istringstream lines(text_of(root_ / "dpo/metrics.jsonl"));
+  std::string line;
+  std::getline(lines, line);
+  const json first = json::parse(line);
+  EXPECT_NEAR(first.at("rewards/margins").get<double>(), 0, 1e-3);
+  EXPECT_EQ(first.at("rewards/chosen").get<double>() - first.at("rewards/rejected").get<double>(),
+            first.at("rewards/margins"));
+
   // It is a language model as before.
   EXPECT_EQ(ferry({"generate", "--model=dpo", "--max-new-tokens=3", "the car is"}).code(), 0)
       << text_of(root_ / "err");

@@ -481,6 +481,16 @@ std::vector<Option> data_options() {
                "weights, or --dtype decides. "
                "f16 and bf16 take half of f32, q8_0 a bit more than a quarter; fewer bits answer "
                "faster and a little worse."},
+      {.key = "export_check",
+       .label = "Compare answers after an export",
+       .type = Type::boolean,
+       .group = kOutputGroup,
+       .value = "true",
+       .verbs = kExport,
+       .help = "Asks a language model that was written and the one it was made from for the same "
+               "tokens, up to 200, and refuses it where they answer otherwise. It takes the time and "
+               "memory to run both, one after the other; off leaves it at the bytes, which are "
+               "always compared."},
       {.key = "resume_from_checkpoint",
        .label = "Run to resume",
        .type = Type::path,

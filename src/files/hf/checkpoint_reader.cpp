@@ -16,6 +16,7 @@
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/base/process/movement.h"
+#include "src/files/hf/bitsandbytes.h"
 
 namespace ferry {
 namespace {
@@ -62,6 +63,23 @@ float f16_to_f32(uint16_t half) {
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
   }
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+/** To the nearest, ties to even; of finite values. */
+uint16_t f32_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+uint16_t f32_to_f16(float value) {
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  const float magnitude = std::fabs(value);
+  constexpr float kOverflow = 65520.0f, kLeastNormal = 6.103515625e-05f;
+  if (magnitude >= kOverflow) return sign | 0x7c00;
+  if (magnitude < kLeastNormal)  // whole steps of 2^-24
+    return sign | static_cast<uint16_t>(std::nearbyint(std::ldexp(magnitude, 24)));
+  const auto bits = std::bit_cast<uint32_t>(magnitude);
+  const uint32_t rounded = bits + 0xfff + ((bits >> 13) & 1);
+  return sign | static_cast<uint16_t>((rounded - (uint32_t{112} << 23)) >> 13);
 }
 
 template <typename Word, typename Convert>
@@ -139,6 +157,29 @@ void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span
   }
 }
 
+/** Of a quantised tensor: its values in the type that it had, rounded to the nearest even. */
+void CheckpointReader::read_rounded(const StoredTensor& tensor,
+                                    int64_t first_byte,
+                                    int64_t n_bytes,
+                                    const TakeBytes& take) const {
+  const int64_t element_bytes = bits_of(tensor.type) / 8;
+  std::vector<std::byte> rounded;
+  read_f32(tensor, first_byte / element_bytes, n_bytes / element_bytes,
+           [&](std::span<const float> values, int64_t first_element) {
+             rounded.resize(values.size() * static_cast<size_t>(element_bytes));
+             if (tensor.type == StoredType::f32) {
+               std::memcpy(rounded.data(), values.data(), rounded.size());
+             } else {
+               for (size_t i = 0; i < values.size(); ++i) {
+                 const uint16_t word = tensor.type == StoredType::bf16 ? f32_to_bf16(values[i])
+                                                                       : f32_to_f16(values[i]);
+                 std::memcpy(rounded.data() + i * sizeof word, &word, sizeof word);
+               }
+             }
+             take(rounded, static_cast<size_t>(first_element * element_bytes));
+           });
+}
+
 CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_view stem) {
   CheckpointReader reader;
   reader.path_ = path;
@@ -151,6 +192,7 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
     index_path = path / (is_model ? weights_index_name(stem) : std::string(kTorchIndexName));
     if (path_exists(single)) {
       reader.add_file(single);
+      reader.dequantise();
       return reader;
     }
     if (!path_exists(index_path))
@@ -161,6 +203,7 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
     index_path = path;
   } else {
     reader.add_file(path);
+    reader.dequantise();
     return reader;
   }
 
@@ -179,6 +222,7 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
                          index_path.string(), name, shard),
              "index and shards are not of one export: fetch them again");
   }
+  reader.dequantise();
   return reader;
 }
 
@@ -197,6 +241,19 @@ void CheckpointReader::add_file(const stdfs::path& path) {
     index_.emplace(tensor.name, &tensor);
     tensors_.push_back(&tensor);
   }
+}
+
+void CheckpointReader::dequantise() {
+  Dequantised found = dequantised(tensors_, path_.string());
+  if (found.tensors.empty()) return;
+  dequantised_ = std::move(found.tensors);
+  std::erase_if(tensors_,
+                [&](const StoredTensor* tensor) { return found.used.contains(tensor->name); });
+  for (const StoredTensor& tensor : dequantised_)
+    tensors_.push_back(&tensor);
+  index_.clear();
+  for (const StoredTensor* tensor : tensors_)
+    index_.emplace(tensor->name, tensor);
 }
 
 const StoredTensor* CheckpointReader::find(std::string_view name) const {
@@ -237,6 +294,7 @@ void CheckpointReader::read(const StoredTensor& tensor,
                             int64_t first_byte,
                             int64_t n_bytes,
                             const TakeBytes& take) const {
+  if (tensor.codes) return read_rounded(tensor, first_byte, n_bytes, take);
   const auto end = static_cast<size_t>(first_byte + n_bytes);
   std::vector<std::byte> gathered;
   for (auto at = static_cast<size_t>(first_byte); at < end; at += kPiece_bytes) {
@@ -265,6 +323,18 @@ void CheckpointReader::read_f32(const StoredTensor& tensor,
                 fmt::format("'{}': tensor '{}' is of type {}, expected F64, F32, F16 or BF16",
                             path_.string(), tensor.name, name_of(tensor.type)),
                 "export the model with weights of one of these types");
+  if (tensor.codes) {
+    constexpr int64_t kPiece = static_cast<int64_t>(kPiece_bytes / sizeof(float));
+    std::vector<float> of_codes;
+    for (int64_t at = 0; at < n_elements; at += kPiece) {
+      of_codes.resize(static_cast<size_t>(std::min(kPiece, n_elements - at)));
+      read_part(tensor, first_element + at, of_codes);
+      take(of_codes, first_element + at);
+      release_pages(tensor, first_element + at, std::ssize(of_codes));
+      note_movement();
+    }
+    return;
+  }
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   const auto bytes_of = [&](int64_t n) { return n * static_cast<int64_t>(element_bytes); };
   std::vector<float> values;
@@ -279,6 +349,7 @@ void CheckpointReader::read_f32(const StoredTensor& tensor,
 void CheckpointReader::read_part(const StoredTensor& tensor,
                                  int64_t first_element,
                                  std::span<float> values) {
+  if (tensor.codes) return tensor.codes->values(first_element, values);
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   if (!tensor.strides.empty()) {
     std::vector<std::byte> gathered(values.size() * element_bytes);
@@ -295,6 +366,13 @@ void CheckpointReader::read_part(const StoredTensor& tensor,
 void CheckpointReader::release_pages(const StoredTensor& tensor,
                                      int64_t first_element,
                                      int64_t n_elements) {
+  if (tensor.codes) {
+    const int bits = tensor.codes->bits;
+    const auto byte_of = [&](int64_t element) { return static_cast<size_t>(element * bits / 8); };
+    const size_t begin = byte_of(first_element);
+    return release_pages(tensor,
+                         tensor.bytes.subspan(begin, byte_of(first_element + n_elements) - begin));
+  }
   if (!tensor.strides.empty()) return release_pages(tensor, tensor.bytes);
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   release_pages(tensor, tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,

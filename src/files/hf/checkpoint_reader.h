@@ -5,6 +5,7 @@
 // it.
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -32,7 +33,8 @@ inline std::string weights_index_name(std::string_view stem) {
   return weights_name(stem) + ".index.json";
 }
 
-/** Reads a checkpoint of one or more files, of safetensors or of torch.save.
+/** Reads a checkpoint of one or more files, of safetensors or of torch.save. Tensors that
+ * bitsandbytes has quantised are there with the values that they stand for.
  *
  *   auto reader = CheckpointReader::open("models/minilm");
  *   const int64_t shape[] = {30522, 384};
@@ -105,10 +107,17 @@ class CheckpointReader {
   CheckpointReader() = default;
 
   void add_file(const std::filesystem::path& path);
+  void read_rounded(const StoredTensor& tensor,
+                    int64_t first_byte,
+                    int64_t n_bytes,
+                    const TakeBytes& take) const;
+  /** Puts tensors with their values in the place of those that bitsandbytes has quantised. */
+  void dequantise();
 
   std::filesystem::path path_;
   std::vector<SafetensorsFile> safetensors_;
   std::vector<TorchFile> torch_files_;
+  std::deque<StoredTensor> dequantised_;
   std::vector<const StoredTensor*> tensors_;
   std::unordered_map<std::string_view, const StoredTensor*> index_;      // keys lie in the tensors
   std::unordered_map<std::string_view, std::filesystem::path> file_of_;  // by name

@@ -94,8 +94,35 @@ HfConfig HfConfig::parse(std::string text, std::string origin) {
   return HfConfig(*std::move(fields));
 }
 
+namespace {
+
+constexpr const char* kQuantisation = "quantization_config";
+
+/** The form of bitsandbytes that a configuration names; empty: none. */
+std::string bitsandbytes_in(const JsonReader& config) {
+  const auto settings = config.is_object() ? config.find(kQuantisation) : std::nullopt;
+  if (!settings || !settings->is_object()) return {};
+  const bool has_4_bits = settings->flag("load_in_4bit", false),
+             has_8_bits = settings->flag("load_in_8bit", false);
+  const std::string method =
+      settings->text("quant_method", has_4_bits || has_8_bits ? "bitsandbytes" : "");
+  if (method != "bitsandbytes") return {};
+  return has_8_bits ? "int8" : settings->text("bnb_4bit_quant_type", "fp4");
+}
+
+JsonReader without_bitsandbytes(JsonReader config) {
+  if (bitsandbytes_in(config).empty()) return config;
+  ordered_json rest = config.value();
+  rest.erase(kQuantisation);
+  return JsonReader::of(std::move(rest), {config.file(), "model.config", kHintOfValues});
+}
+
+}  // namespace
+
 HfConfig::HfConfig(JsonReader fields)
-    : fields_(text_part_of(std::move(fields))), json_(fields_.value()) {
+    : quantised(bitsandbytes_in(text_part_of(fields))),
+      fields_(without_bitsandbytes(text_part_of(std::move(fields)))),
+      json_(fields_.value()) {
   model_type = fields_.text("model_type");
   if (const auto names = fields_.find("architectures")) architectures = names->texts();
   problem_type = fields_.text("problem_type", "");

@@ -31,6 +31,11 @@ class HfConfig {
   std::string
       problem_type;  // "" or single_label_classification, multi_label_classification, regression
 
+  /** "nf4", "fp4" or "int8" where bitsandbytes has quantised the weights; else empty. They are read
+   * with their values (bitsandbytes.h), and written without quantisation: json() does not say it.
+   */
+  std::string quantised;
+
   /** The fields of a family, as they were read. */
   const JsonReader& fields() const { return fields_; }
 

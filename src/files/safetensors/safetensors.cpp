@@ -96,7 +96,7 @@ int64_t StoredTensor::n_elements() const {
 }
 
 int64_t StoredTensor::n_bytes() const {
-  return strides.empty() ? std::ssize(bytes) : n_elements() * (bits_of(type) / 8);
+  return strides.empty() && !codes ? std::ssize(bytes) : n_elements() * (bits_of(type) / 8);
 }
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +59,8 @@ StoredType stored_type_of(DType type);
 /** "[30522, 384]". */
 std::string format_shape(std::span<const int64_t> shape);
 
+struct QuantisedCodes;  // src/files/hf/bitsandbytes.h
+
 /** One tensor of an open file. `bytes` lives as long as the file object and may be unaligned. Where
  * there are strides they are more than the tensor's own: from its first element to its last. */
 struct StoredTensor {
@@ -66,6 +69,8 @@ struct StoredTensor {
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;
   std::vector<int64_t> strides = {};  ///< in elements; none: row-major, without gaps
+  /** Its values are made of these, and `bytes` are theirs; null: it is not quantised. */
+  std::shared_ptr<const QuantisedCodes> codes = {};
 
   int64_t n_elements() const;
   int64_t n_bytes() const;  ///< of the elements alone

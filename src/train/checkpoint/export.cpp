@@ -159,7 +159,8 @@ void gather_weights(const HfDirectory& model,
 void export_model(const fs::path& from,
                   const fs::path& to,
                   std::optional<DType> dtype,
-                  const std::vector<fs::path>& directories) {
+                  const std::vector<fs::path>& directories,
+                  const std::function<void(const fs::path&)>& check) {
   const HfDirectory model = open_checkpoint_directory(from);
   model.check_copyable();
   if (!dtype && !model.adapter()) dtype = dtype_of_run(from);
@@ -183,6 +184,7 @@ void export_model(const fs::path& from,
   }
   write_config(directory.path(), config);
   model.copy_files(directory.path());
+  if (check) check(directory.path());
   directory.commit();
 }
 

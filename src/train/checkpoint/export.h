@@ -3,6 +3,7 @@
 // was made from.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,12 +17,13 @@ namespace ferry {
  * checkpoint were moved there.
  *
  * Writes config.json, the tokenizer's files, generation_config.json and the weights of the model in
- * `from` to the new directory `to`, then reads the weights back and compares every byte. Nothing is
- * left at `to` when anything fails. */
+ * `from` to the new directory `to`, then reads the weights back and compares every byte. `check` gets
+ * the whole before it appears at `to`, where nothing is left when anything fails. */
 void export_model(const std::filesystem::path& from,
                   const std::filesystem::path& to,
                   std::optional<DType> dtype = {},
-                  const std::vector<std::filesystem::path>& directories = {});
+                  const std::vector<std::filesystem::path>& directories = {},
+                  const std::function<void(const std::filesystem::path& written)>& check = {});
 
 /** The type that the run of a checkpoint computes in; nothing: `from` is no checkpoint. */
 std::optional<DType> dtype_of_run(const std::filesystem::path& from);

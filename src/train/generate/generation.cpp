@@ -145,6 +145,8 @@ class Generator {
     return true;
   }
 
+  /** Of the last pass, (sequences that ran, vocabulary). */
+  const std::vector<float>& logits() const { return logits_; }
   /** Reads the texts that were not read yet, else the newest tokens. */
   void pass(std::vector<Sequence>& sequences) {
     gather(sequences);
@@ -294,6 +296,25 @@ Generated go_on_with(Session& session,
   return {.ids = {its.ids.end() - its.n_new(), its.ids.end()},
           .text = its.text.text(),
           .ending = has_ended ? its.ending : Ending::interrupted};
+}
+
+AlongText go_along(Session& session, const Job& job, std::span<const int32_t> given, int64_t n) {
+  std::vector<Sequence> sequences = sequences_from(job, 0);
+  Sequence& its = sequences.front();
+  Generator generator(session, job, job.generation.rule, {});
+  AlongText along;
+  while (std::ssize(along.ids) < n) {
+    do {
+      generator.pass(sequences);
+    } while (job.generation.rule.uses_cache && its.n_left() > 0);
+    const std::vector<float>& logits = along.logits.emplace_back(generator.logits());
+    check_finite(logits, job.model.table.compute);
+    const auto at = along.ids.size();
+    const auto likeliest = std::ranges::max_element(logits) - logits.begin();
+    along.ids.push_back(at < given.size() ? given[at] : static_cast<int32_t>(likeliest));
+    its.ids.push_back(along.ids.back());
+  }
+  return along;
 }
 
 int64_t n_groups(const Job& job) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,15 @@ Generated go_on_with(Session& session,
                      KeptText& kept,
                      const std::function<bool()>& goes_on,
                      const TakeText& take_text);
+
+/** The outputs of a model along a text. */
+struct AlongText {
+  std::vector<int32_t> ids;                ///< behind the prompt
+  std::vector<std::vector<float>> logits;  ///< (vocabulary), before each of them
+};
+/** The `given` tokens behind the job's only prompt, or where there are none the likeliest ones, `n`
+ * in all. Throws Error(diverged) where the outputs are not finite. */
+AlongText go_along(Session& session, const Job& job, std::span<const int32_t> given, int64_t n);
 
 /** Seconds that a generation takes: of as many prompts as are gone on with at once, and of one more
  * token of each. */

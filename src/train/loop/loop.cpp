@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "offload/device/device.h"
 #include "src/base/bytes.h"
@@ -86,11 +87,15 @@ void log_step(const Job& job,
               double mean_loss,
               bool is_told,
               const StepCost& cost,
+              const Metrics& of_answers,
               term::Progress& progress) {
-  const std::string values =
+  std::string values =
       fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}  {:.0f} tokens/s  {}", mean_loss,
                   report.learning_rate, report.grad_norm, report.skipped ? "  skipped" : "",
                   cost.tokens_per_second(), format_bytes(cost.host_bytes));
+  constexpr size_t kShown = 2;  // the share of right ones, and by how much
+  for (const auto& [name, value] : std::span(of_answers).first(std::min(kShown, of_answers.size())))
+    values += fmt::format("  {} {:.3f}", name, value);
   progress.update(step + 1, values, is_told);
   if (is_told) progress.log_line(fmt::format("step {}/{}: {}", step + 1, job.steps.total, values));
   if (!report.skipped && !std::isfinite(report.grad_norm))
@@ -104,6 +109,17 @@ void log_step(const Job& job,
                                   job.model.table.compute == DType::f16
                                       ? fmt::format(" at loss scale {:g}", report.loss_scale)
                                       : ""));
+}
+
+/** What the step's pairs of answers have come to, as an evaluation tells it; nothing of other
+ * tasks, and where other processes have a part of the pairs. */
+Metrics metrics_of_answers(Session& session, const Job& job, const StepBatches& batches) {
+  if (!job.data.task->compares_answers() || job.team) return {};
+  const auto scorer = job.data.task->scorer(job.data.train, job.model.tokenizer);
+  int micro = 0;
+  for (const MicroBatch& batch : batches.micro_batches())
+    scorer->add(batch, session.outputs_of_step(micro++), {});
+  return scorer->metrics(0);
 }
 
 /** One step's line of metrics.jsonl. */
@@ -223,13 +239,17 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       ++result.n_steps;
       const bool is_told = is_line_due(job, step);
       const double mean_loss = metrics.mean_loss_with(report->loss);
-      metrics.append(metrics_of(job, *report, step,
-                                is_mean_due(job, step) ? std::optional(mean_loss) : std::nullopt,
-                                metrics.n_tokens() + cost.n_tokens, cost));
+      const Metrics of_answers = is_told ? metrics_of_answers(session, job, batches) : Metrics();
+      nlohmann::ordered_json line = metrics_of(
+          job, *report, step, is_mean_due(job, step) ? std::optional(mean_loss) : std::nullopt,
+          metrics.n_tokens() + cost.n_tokens, cost);
+      for (const auto& [name, value] : of_answers)
+        line[name] = value;
+      metrics.append(std::move(line));
       end_after_max_time(job, session.n_steps(), metrics, progress);
       if (const auto failure = metrics.take_failure()) progress.log_line(*failure);
       check_divergence(*report, job, step);
-      log_step(job, *report, step, mean_loss, is_told, cost, progress);
+      log_step(job, *report, step, mean_loss, is_told, cost, of_answers, progress);
       if (session.n_steps() == job.steps.total)
         check_any_update(session.state(), job, report->loss);
       tracing.after_step();

@@ -40,6 +40,10 @@ class StepBatches {
 
   /** The micro-batches of step `step` (from 0) of the run. They are valid until the next call. */
   std::span<const HostBatch> of_step(int64_t step);
+  /** The same as the task sees them. */
+  std::span<const MicroBatch> micro_batches() const {
+    return std::span(micro_batches_).first(views_.size());
+  }
   /** Real tokens of that step. */
   int64_t n_tokens() const { return n_tokens_; }
 
