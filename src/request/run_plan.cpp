@@ -321,7 +321,7 @@ void take_family_defaults(config::Config& config, const HfConfig& hf) {
   const auto take = [&](std::string_view key, std::string_view value) {
     if (!config.is_set(key)) config.choose(key, value, hf.origin());
   };
-  if (config.text("tuning") != "full") take("learning_rate", "2e-4");
+  if (config.text("tuning") != "full") take("learning_rate", kAdapterRate);
   if (is_drawn) take("learning_rate", "3e-4");
   if (is_decoder) take("learning_rate", "1e-5");
   if (is_decoder) take("train_batch_size", "16");

@@ -112,8 +112,11 @@ AttentionBackend choose_attention(DType compute,
  * limit, or that of attention on a CPU. */
 int64_t choose_max_length(const config::Config& config, int64_t max_positions, bool has_gpu);
 
+/** The learning rate of adapters and of biases alone, where nobody gave one. */
+inline constexpr std::string_view kAdapterRate = "2e-4";
 /** Settings that nobody gave become those that suit the model: for a decoder steps of 16 samples
- * and a rate of 1e-5; for one that is drawn from scratch a rate of 3e-4, for adapters of 2e-4. */
+ * and a rate of 1e-5; for one that is drawn from scratch a rate of 3e-4, for adapters kAdapterRate.
+ */
 void take_family_defaults(config::Config& config, const HfConfig& hf);
 
 /** Tensor table of the model in `hf` with a head. Throws as make_table() of models/family.h, and
