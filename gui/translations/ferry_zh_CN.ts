@@ -24,10 +24,6 @@
         <translation>文件夹已存在且不为空。不会覆盖任何内容：请选择新文件夹。</translation>
     </message>
     <message>
-        <source>%1 is left of an export that was interrupted. Remove it, or choose another folder.</source>
-        <translation>%1 是一次中断的导出留下的。请将其删除，或选择其他文件夹。</translation>
-    </message>
-    <message>
         <source>%1 is no folder.</source>
         <translation>%1 不是文件夹。</translation>
     </message>
@@ -38,6 +34,34 @@
     <message>
         <source>The disk is too full: %1 are needed and %2 are free.</source>
         <translation>磁盘空间不足：需要 %1，可用 %2。</translation>
+    </message>
+    <message>
+        <source>Choose a file to write.</source>
+        <translation>请选择要写入的文件。</translation>
+    </message>
+    <message>
+        <source>Give the whole path of the file, from / on.</source>
+        <translation>请给出文件的完整路径，从 / 开始。</translation>
+    </message>
+    <message>
+        <source>Give the file a name that ends in %1.</source>
+        <translation>文件名须以 %1 结尾。</translation>
+    </message>
+    <message>
+        <source>It is there already. Nothing is overwritten: choose a new file.</source>
+        <translation>该文件已存在。不会覆盖任何内容：请选择新文件。</translation>
+    </message>
+    <message>
+        <source>This is the name of a GGUF file. Choose a folder to write to.</source>
+        <translation>这是 GGUF 文件的名称。请选择要写入的文件夹。</translation>
+    </message>
+    <message>
+        <source>%1 is left of an export that was interrupted. Remove it, or choose another name.</source>
+        <translation>%1 是一次中断的导出留下的。请将其删除，或换一个名称。</translation>
+    </message>
+    <message>
+        <source>A GGUF file holds a language model that continues texts, and this is none. Choose the Hugging Face folder.</source>
+        <translation>GGUF 文件只存放能续写文本的语言模型，而此模型不是。请选择 Hugging Face 文件夹。</translation>
     </message>
 </context>
 <context>
@@ -1752,10 +1776,6 @@
         <translation>导出</translation>
     </message>
     <message>
-        <source>Writes a trained model as a Hugging Face folder: config, tokenizer and safetensors, as transformers and other programs load them. The run stays as it is.</source>
-        <translation>将训练好的模型写成 Hugging Face 文件夹：包含配置、分词器和 safetensors，可由 transformers 和其他程序加载。运行本身保持不变。</translation>
-    </message>
-    <message>
         <source>Export the model</source>
         <translation>导出模型</translation>
     </message>
@@ -1922,6 +1942,60 @@
     <message>
         <source>default %1</source>
         <translation>默认 %1</translation>
+    </message>
+    <message>
+        <source>Writes a trained model as a Hugging Face folder for transformers, or as one GGUF file for llama.cpp. An adapter is merged into its model. The run stays as it is.</source>
+        <translation>将训练好的模型写成供 transformers 使用的 Hugging Face 文件夹，或供 llama.cpp 使用的单个 GGUF 文件。适配器会合并到其模型中。运行本身保持不变。</translation>
+    </message>
+    <message>
+        <source>&amp;Write as</source>
+        <translation>写入为(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Hugging Face folder</source>
+        <translation>Hugging Face 文件夹</translation>
+    </message>
+    <message>
+        <source>GGUF file</source>
+        <translation>GGUF 文件</translation>
+    </message>
+    <message>
+        <source>File to write</source>
+        <translation>要写入的文件</translation>
+    </message>
+    <message>
+        <source>A new file whose name ends in .gguf</source>
+        <translation>名称以 .gguf 结尾的新文件</translation>
+    </message>
+    <message>
+        <source>How llama.cpp and Ollama load it</source>
+        <translation>如何用 llama.cpp 和 Ollama 加载</translation>
+    </message>
+    <message>
+        <source>Commands that load the model</source>
+        <translation>加载该模型的命令</translation>
+    </message>
+    <message>
+        <source>Choose another file to export it again.</source>
+        <translation>如需再次导出，请选择其他文件。</translation>
+    </message>
+    <message>
+        <source>GGUF file to write</source>
+        <translation>要写入的 GGUF 文件</translation>
+    </message>
+    <message>
+        <source>GGUF files (*.gguf)</source>
+        <translation>GGUF 文件 (*.gguf)</translation>
+    </message>
+    <message>
+        <source>Reads it back...</source>
+        <translation>正在读回校验...</translation>
+    </message>
+    <message>
+        <source>%1
+%2. Each value was read back and is the model&apos;s, rounded to the type of the file.</source>
+        <translation>%1
+%2。每个数值都已读回校验，与模型一致，仅按文件的类型舍入。</translation>
     </message>
 </context>
 <context>
