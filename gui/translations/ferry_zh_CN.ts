@@ -1425,12 +1425,36 @@
         <translation>能完整容纳其中 95 % 的“%1”：%2；99 %：%3；全部：%4。</translation>
     </message>
     <message>
-        <source>⚠ A fault: %1: %2.</source>
-        <translation>⚠ 错误：%1：%2。</translation>
+        <source>%1: %2</source>
+        <translation>%1：%2</translation>
     </message>
     <message>
-        <source>⚠ A warning: %1: %2.</source>
-        <translation>⚠ 警告：%1：%2。</translation>
+        <source>%1: %2.</source>
+        <translation>%1：%2。</translation>
+    </message>
+    <message>
+        <source>assistant</source>
+        <translation>助手</translation>
+    </message>
+    <message>
+        <source>assistant, not trained on</source>
+        <translation>助手，不参与训练</translation>
+    </message>
+    <message>
+        <source>user</source>
+        <translation>用户</translation>
+    </message>
+    <message>
+        <source>system</source>
+        <translation>系统</translation>
+    </message>
+    <message>
+        <source>tool</source>
+        <translation>工具</translation>
+    </message>
+    <message>
+        <source>tools</source>
+        <translation>工具定义</translation>
     </message>
 </context>
 <context>
