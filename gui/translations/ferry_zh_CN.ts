@@ -829,6 +829,153 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::Chat</name>
+    <message>
+        <source>The model ended its answer at once.</source>
+        <translation>模型立即结束了回答。</translation>
+    </message>
+    <message>
+        <source>Cut here: the answer has as many tokens as were asked for.</source>
+        <translation>在此截断：回答已达到所设的词元数。</translation>
+    </message>
+    <message numerus="yes">
+        <source>The context had no room for the first %n question(s).</source>
+        <translation>
+            <numerusform>上下文容不下最前面的 %n 个问题。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Stopped.</source>
+        <translation>已停止。</translation>
+    </message>
+</context>
+<context>
+    <name>ferry::gui::ChatPanel</name>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>Says before the first message how the model is to answer. A change counts from the next message on.</source>
+        <translation>在第一条消息之前说明模型应如何回答。更改从下一条消息起生效。</translation>
+    </message>
+    <message>
+        <source>S&amp;ystem prompt</source>
+        <translation>系统提示(&amp;Y)</translation>
+    </message>
+    <message>
+        <source>&amp;Length</source>
+        <translation>长度(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;Temperature</source>
+        <translation>温度(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Top-&amp;p</source>
+        <translation>Top-p(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Compare with the base model</source>
+        <translation>与基础模型对比(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Messa&amp;ge</source>
+        <translation>消息(&amp;G)</translation>
+    </message>
+    <message>
+        <source>Message</source>
+        <translation>消息</translation>
+    </message>
+    <message>
+        <source>Enter sends it, Shift+Enter begins a new line.</source>
+        <translation>回车键发送，上档键加回车键换行。</translation>
+    </message>
+    <message>
+        <source>&amp;Send</source>
+        <translation>发送(&amp;S)</translation>
+    </message>
+    <message>
+        <source>St&amp;op</source>
+        <translation>停止(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Ends the answers; what came of them stays.</source>
+        <translation>结束回答；已有的内容保留。</translation>
+    </message>
+    <message>
+        <source>A&amp;nother answer</source>
+        <translation>换个回答(&amp;N)</translation>
+    </message>
+    <message>
+        <source>Asks the last message again.</source>
+        <translation>再次发送最后一条消息。</translation>
+    </message>
+    <message>
+        <source>&amp;Begin anew</source>
+        <translation>重新开始(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Forgets what was said.</source>
+        <translation>清除对话内容。</translation>
+    </message>
+    <message>
+        <source>Base: %1</source>
+        <translation>基础模型：%1</translation>
+    </message>
+    <message>
+        <source>%1 answers the same messages.</source>
+        <translation>%1 回答同样的消息。</translation>
+    </message>
+    <message>
+        <source>The model that this one was trained from is not known, or not on this machine.</source>
+        <translation>不知道此模型由哪个模型训练而来，或者该模型不在本机上。</translation>
+    </message>
+    <message>
+        <source>The model is being loaded...</source>
+        <translation>正在加载模型...</translation>
+    </message>
+    <message>
+        <source>The model answers...</source>
+        <translation>模型正在回答...</translation>
+    </message>
+    <message>
+        <source>Waits for the other model</source>
+        <translation>等待另一个模型</translation>
+    </message>
+    <message>
+        <source>Loaded</source>
+        <translation>已加载</translation>
+    </message>
+    <message>
+        <source>Loaded with the next message</source>
+        <translation>随下一条消息加载</translation>
+    </message>
+    <message>
+        <source>The chat with %1</source>
+        <translation>与 %1 的对话</translation>
+    </message>
+    <message>
+        <source>The memory holds one of the two: they answer one after the other.</source>
+        <translation>内存只容得下其中一个：两者先后回答。</translation>
+    </message>
+</context>
+<context>
+    <name>ferry::gui::ChatServer</name>
+    <message>
+        <source>The model&apos;s process ended.</source>
+        <translation>模型的进程已结束。</translation>
+    </message>
+    <message>
+        <source>The model&apos;s answer is not understood.</source>
+        <translation>无法理解模型的回答。</translation>
+    </message>
+    <message>
+        <source>The answer broke off: %1</source>
+        <translation>回答中断：%1</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::ComparePage</name>
     <message>
         <source>Training loss</source>
@@ -5141,6 +5288,21 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
 </context>
 <context>
+    <name>ferry::gui::Transcript</name>
+    <message>
+        <source>What you ask and what the model answers appears here.</source>
+        <translation>您的提问和模型的回答显示在这里。</translation>
+    </message>
+    <message>
+        <source>You</source>
+        <translation>您</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::TryItPage</name>
     <message>
         <source>Try a model</source>
@@ -5413,6 +5575,18 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>What you ask is listed here with its answer. Choose an entry to see it again.</source>
         <translation>您的提问和回答会列在这里。选择一项即可再次查看。</translation>
+    </message>
+    <message>
+        <source>How the model is asked</source>
+        <translation>向模型提问的方式</translation>
+    </message>
+    <message>
+        <source>Chat</source>
+        <translation>对话</translation>
+    </message>
+    <message>
+        <source>Continue a text</source>
+        <translation>续写文本</translation>
     </message>
 </context>
 <context>
