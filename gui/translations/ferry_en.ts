@@ -29,6 +29,16 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::Chat</name>
+    <message numerus="yes">
+        <source>The context had no room for the first %n question(s).</source>
+        <translation>
+            <numerusform>The context had no room for the first %n question.</numerusform>
+            <numerusform>The context had no room for the first %n questions.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::ComparePage</name>
     <message numerus="yes">
         <source>At most %n runs are compared</source>

@@ -24,10 +24,6 @@
         <translation>文件夹已存在且不为空。不会覆盖任何内容：请选择新文件夹。</translation>
     </message>
     <message>
-        <source>%1 is left of an export that was interrupted. Remove it, or choose another folder.</source>
-        <translation>%1 是一次中断的导出留下的。请将其删除，或选择其他文件夹。</translation>
-    </message>
-    <message>
         <source>%1 is no folder.</source>
         <translation>%1 不是文件夹。</translation>
     </message>
@@ -38,6 +34,34 @@
     <message>
         <source>The disk is too full: %1 are needed and %2 are free.</source>
         <translation>磁盘空间不足：需要 %1，可用 %2。</translation>
+    </message>
+    <message>
+        <source>Choose a file to write.</source>
+        <translation>请选择要写入的文件。</translation>
+    </message>
+    <message>
+        <source>Give the whole path of the file, from / on.</source>
+        <translation>请给出文件的完整路径，从 / 开始。</translation>
+    </message>
+    <message>
+        <source>Give the file a name that ends in %1.</source>
+        <translation>文件名须以 %1 结尾。</translation>
+    </message>
+    <message>
+        <source>It is there already. Nothing is overwritten: choose a new file.</source>
+        <translation>该文件已存在。不会覆盖任何内容：请选择新文件。</translation>
+    </message>
+    <message>
+        <source>This is the name of a GGUF file. Choose a folder to write to.</source>
+        <translation>这是 GGUF 文件的名称。请选择要写入的文件夹。</translation>
+    </message>
+    <message>
+        <source>%1 is left of an export that was interrupted. Remove it, or choose another name.</source>
+        <translation>%1 是一次中断的导出留下的。请将其删除，或换一个名称。</translation>
+    </message>
+    <message>
+        <source>A GGUF file holds a language model that continues texts, and this is none. Choose the Hugging Face folder.</source>
+        <translation>GGUF 文件只存放能续写文本的语言模型，而此模型不是。请选择 Hugging Face 文件夹。</translation>
     </message>
 </context>
 <context>
@@ -805,6 +829,153 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::Chat</name>
+    <message>
+        <source>The model ended its answer at once.</source>
+        <translation>模型立即结束了回答。</translation>
+    </message>
+    <message>
+        <source>Cut here: the answer has as many tokens as were asked for.</source>
+        <translation>在此截断：回答已达到所设的词元数。</translation>
+    </message>
+    <message numerus="yes">
+        <source>The context had no room for the first %n question(s).</source>
+        <translation>
+            <numerusform>上下文容不下最前面的 %n 个问题。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Stopped.</source>
+        <translation>已停止。</translation>
+    </message>
+</context>
+<context>
+    <name>ferry::gui::ChatPanel</name>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>Says before the first message how the model is to answer. A change counts from the next message on.</source>
+        <translation>在第一条消息之前说明模型应如何回答。更改从下一条消息起生效。</translation>
+    </message>
+    <message>
+        <source>S&amp;ystem prompt</source>
+        <translation>系统提示(&amp;Y)</translation>
+    </message>
+    <message>
+        <source>&amp;Length</source>
+        <translation>长度(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;Temperature</source>
+        <translation>温度(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Top-&amp;p</source>
+        <translation>Top-p(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Compare with the base model</source>
+        <translation>与基础模型对比(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Messa&amp;ge</source>
+        <translation>消息(&amp;G)</translation>
+    </message>
+    <message>
+        <source>Message</source>
+        <translation>消息</translation>
+    </message>
+    <message>
+        <source>Enter sends it, Shift+Enter begins a new line.</source>
+        <translation>回车键发送，上档键加回车键换行。</translation>
+    </message>
+    <message>
+        <source>&amp;Send</source>
+        <translation>发送(&amp;S)</translation>
+    </message>
+    <message>
+        <source>St&amp;op</source>
+        <translation>停止(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Ends the answers; what came of them stays.</source>
+        <translation>结束回答；已有的内容保留。</translation>
+    </message>
+    <message>
+        <source>A&amp;nother answer</source>
+        <translation>换个回答(&amp;N)</translation>
+    </message>
+    <message>
+        <source>Asks the last message again.</source>
+        <translation>再次发送最后一条消息。</translation>
+    </message>
+    <message>
+        <source>&amp;Begin anew</source>
+        <translation>重新开始(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Forgets what was said.</source>
+        <translation>清除对话内容。</translation>
+    </message>
+    <message>
+        <source>Base: %1</source>
+        <translation>基础模型：%1</translation>
+    </message>
+    <message>
+        <source>%1 answers the same messages.</source>
+        <translation>%1 回答同样的消息。</translation>
+    </message>
+    <message>
+        <source>The model that this one was trained from is not known, or not on this machine.</source>
+        <translation>不知道此模型由哪个模型训练而来，或者该模型不在本机上。</translation>
+    </message>
+    <message>
+        <source>The model is being loaded...</source>
+        <translation>正在加载模型...</translation>
+    </message>
+    <message>
+        <source>The model answers...</source>
+        <translation>模型正在回答...</translation>
+    </message>
+    <message>
+        <source>Waits for the other model</source>
+        <translation>等待另一个模型</translation>
+    </message>
+    <message>
+        <source>Loaded</source>
+        <translation>已加载</translation>
+    </message>
+    <message>
+        <source>Loaded with the next message</source>
+        <translation>随下一条消息加载</translation>
+    </message>
+    <message>
+        <source>The chat with %1</source>
+        <translation>与 %1 的对话</translation>
+    </message>
+    <message>
+        <source>The memory holds one of the two: they answer one after the other.</source>
+        <translation>内存只容得下其中一个：两者先后回答。</translation>
+    </message>
+</context>
+<context>
+    <name>ferry::gui::ChatServer</name>
+    <message>
+        <source>The model&apos;s process ended.</source>
+        <translation>模型的进程已结束。</translation>
+    </message>
+    <message>
+        <source>The model&apos;s answer is not understood.</source>
+        <translation>无法理解模型的回答。</translation>
+    </message>
+    <message>
+        <source>The answer broke off: %1</source>
+        <translation>回答中断：%1</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::ComparePage</name>
     <message>
         <source>Training loss</source>
@@ -1401,12 +1572,36 @@
         <translation>能完整容纳其中 95 % 的“%1”：%2；99 %：%3；全部：%4。</translation>
     </message>
     <message>
-        <source>⚠ A fault: %1: %2.</source>
-        <translation>⚠ 错误：%1：%2。</translation>
+        <source>%1: %2</source>
+        <translation>%1：%2</translation>
     </message>
     <message>
-        <source>⚠ A warning: %1: %2.</source>
-        <translation>⚠ 警告：%1：%2。</translation>
+        <source>%1: %2.</source>
+        <translation>%1：%2。</translation>
+    </message>
+    <message>
+        <source>assistant</source>
+        <translation>助手</translation>
+    </message>
+    <message>
+        <source>assistant, not trained on</source>
+        <translation>助手，不参与训练</translation>
+    </message>
+    <message>
+        <source>user</source>
+        <translation>用户</translation>
+    </message>
+    <message>
+        <source>system</source>
+        <translation>系统</translation>
+    </message>
+    <message>
+        <source>tool</source>
+        <translation>工具</translation>
+    </message>
+    <message>
+        <source>tools</source>
+        <translation>工具定义</translation>
     </message>
 </context>
 <context>
@@ -1752,10 +1947,6 @@
         <translation>导出</translation>
     </message>
     <message>
-        <source>Writes a trained model as a Hugging Face folder: config, tokenizer and safetensors, as transformers and other programs load them. The run stays as it is.</source>
-        <translation>将训练好的模型写成 Hugging Face 文件夹：包含配置、分词器和 safetensors，可由 transformers 和其他程序加载。运行本身保持不变。</translation>
-    </message>
-    <message>
         <source>Export the model</source>
         <translation>导出模型</translation>
     </message>
@@ -1922,6 +2113,60 @@
     <message>
         <source>default %1</source>
         <translation>默认 %1</translation>
+    </message>
+    <message>
+        <source>Writes a trained model as a Hugging Face folder for transformers, or as one GGUF file for llama.cpp. An adapter is merged into its model. The run stays as it is.</source>
+        <translation>将训练好的模型写成供 transformers 使用的 Hugging Face 文件夹，或供 llama.cpp 使用的单个 GGUF 文件。适配器会合并到其模型中。运行本身保持不变。</translation>
+    </message>
+    <message>
+        <source>&amp;Write as</source>
+        <translation>写入为(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Hugging Face folder</source>
+        <translation>Hugging Face 文件夹</translation>
+    </message>
+    <message>
+        <source>GGUF file</source>
+        <translation>GGUF 文件</translation>
+    </message>
+    <message>
+        <source>File to write</source>
+        <translation>要写入的文件</translation>
+    </message>
+    <message>
+        <source>A new file whose name ends in .gguf</source>
+        <translation>名称以 .gguf 结尾的新文件</translation>
+    </message>
+    <message>
+        <source>How llama.cpp and Ollama load it</source>
+        <translation>如何用 llama.cpp 和 Ollama 加载</translation>
+    </message>
+    <message>
+        <source>Commands that load the model</source>
+        <translation>加载该模型的命令</translation>
+    </message>
+    <message>
+        <source>Choose another file to export it again.</source>
+        <translation>如需再次导出，请选择其他文件。</translation>
+    </message>
+    <message>
+        <source>GGUF file to write</source>
+        <translation>要写入的 GGUF 文件</translation>
+    </message>
+    <message>
+        <source>GGUF files (*.gguf)</source>
+        <translation>GGUF 文件 (*.gguf)</translation>
+    </message>
+    <message>
+        <source>Reads it back...</source>
+        <translation>正在读回校验...</translation>
+    </message>
+    <message>
+        <source>%1
+%2. Each value was read back and is the model&apos;s, rounded to the type of the file.</source>
+        <translation>%1
+%2。每个数值都已读回校验，与模型一致，仅按文件的类型舍入。</translation>
     </message>
 </context>
 <context>
@@ -5043,6 +5288,21 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
 </context>
 <context>
+    <name>ferry::gui::Transcript</name>
+    <message>
+        <source>What you ask and what the model answers appears here.</source>
+        <translation>您的提问和模型的回答显示在这里。</translation>
+    </message>
+    <message>
+        <source>You</source>
+        <translation>您</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::TryItPage</name>
     <message>
         <source>Try a model</source>
@@ -5315,6 +5575,18 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>What you ask is listed here with its answer. Choose an entry to see it again.</source>
         <translation>您的提问和回答会列在这里。选择一项即可再次查看。</translation>
+    </message>
+    <message>
+        <source>How the model is asked</source>
+        <translation>向模型提问的方式</translation>
+    </message>
+    <message>
+        <source>Chat</source>
+        <translation>对话</translation>
+    </message>
+    <message>
+        <source>Continue a text</source>
+        <translation>续写文本</translation>
     </message>
 </context>
 <context>

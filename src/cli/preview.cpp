@@ -70,7 +70,10 @@ std::string n_tokens(int64_t n) {
 void print_sample(const PreviewSample& sample, const term::Terminal& terminal) {
   constexpr int kFieldWidth = 400;
   std::string head = fmt::format("text {}", sample.example + 1);
-  if (sample.n_parts > 1) head += fmt::format(", part {} of {}", sample.part + 1, sample.n_parts);
+  if (!sample.part_name.empty())
+    head += ", " + sample.part_name;
+  else if (sample.n_parts > 1)
+    head += fmt::format(", part {} of {}", sample.part + 1, sample.n_parts);
   fmt::print("{}{}{}\n", term::styled(head, term::Style::bold, terminal),
              sample.is_truncated ? ", cut to max_length" : "",
              sample.is_held_out ? ", held out for evaluation" : "");

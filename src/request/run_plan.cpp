@@ -334,7 +334,7 @@ void take_family_defaults(config::Config& config, const HfConfig& hf) {
     take("learning_rate", config.text("tuning") == "full" ? "1e-6" : "1e-5");
   }
   const bool has_adapters = config.text("tuning") != "full";
-  if (has_adapters) take("learning_rate", "2e-4");
+  if (has_adapters) take("learning_rate", kAdapterRate);
   // What lies between the codes is no information: the values are kept in as many bits.
   if (has_adapters && (hf.quantised == "nf4" || hf.quantised == "int8"))
     take("quantization", hf.quantised);

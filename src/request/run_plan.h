@@ -115,8 +115,10 @@ int64_t choose_max_length(const config::Config& config, int64_t max_positions, b
 /** A language model learns from answers that are compared. */
 bool learns_preferences(const config::Config& config);
 
+/** The learning rate of adapters and of biases alone, where nobody gave one. */
+inline constexpr std::string_view kAdapterRate = "2e-4";
 /** Settings that nobody gave become those that suit the model: for a decoder steps of 16 samples
- * and a rate of 1e-5; for one that is drawn from scratch a rate of 3e-4, for adapters of 2e-4.
+ * and a rate of 1e-5; for one that is drawn from scratch a rate of 3e-4, for adapters kAdapterRate.
  * Pairs of answers are learnt at 1e-6, with adapters at 1e-5, and without dropout. */
 void take_family_defaults(config::Config& config, const HfConfig& hf);
 

@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 /** No more of a document is looked at, and no more rows of a batch are kept. */
 constexpr size_t kDocument_bytes = 64 << 10;
 constexpr size_t kBatchRows = 256;
+constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 /** The configuration of the model, and the directory of its tokenizer. */
 struct ModelFiles {
@@ -81,19 +82,23 @@ class Sampling {
     const std::vector<TokenPlaces> places = task_.places(example, tokenizer_, max_length_);
     const TokenizedDataset data = dataset_of(example, sequences);
     for (size_t i = 0; i < sequences.size(); ++i) {
+      const auto part = static_cast<int64_t>(i);
+      const Example seen = task_.seen_in(example, part);
       PreviewSample sample = {.example = place,
-                              .part = static_cast<int64_t>(i),
+                              .part = part,
                               .n_parts = std::ssize(sequences),
-                              .fields = fields_of(example),
-                              .text = example.text,
-                              .text_pair = example.text_pair.value_or(std::string()),
+                              .part_name = std::string(task_.name_of_sequence(part)),
+                              .fields = fields_of(seen),
+                              .text = seen.text,
+                              .text_pair = seen.text_pair.value_or(std::string()),
                               .answer = has_labels_ ? task_.answer(example) : std::string(),
-                              .is_truncated = sequences[i].truncated};
+                              .is_truncated = sequences[i].truncated,
+                              .is_chat = example.is_chat};
       fill_tokens(data, static_cast<int64_t>(i), sample);
-      // The template's text is what the model sees, and what a person knows the chat by.
-      if (example.is_chat)
-        sample.text = tokenizer_.decode(sequences[i].ids, /*skip_special=*/false);
-      if (i < places.size()) set_places(places[i], sample);
+      if (i < places.size())
+        set_places(places[i], sample);
+      else
+        set_text_of_tokens(sample);
       out.push_back(std::move(sample));
     }
     return !sequences.empty();
@@ -165,6 +170,34 @@ class Sampling {
       if (token.id != places[i].id && !is_hidden) continue;
       token.text = places[i].text;
       token.bytes = places[i].bytes;
+    }
+  }
+
+  /** The text that a template made is not in the data: its tokens spell it. A character that takes
+   * several tokens is the place of each of them. */
+  void set_text_of_tokens(PreviewSample& sample) const {
+    constexpr size_t kTokensOfCharacter_max = 8;
+    sample.text.clear();
+    sample.text_pair.clear();
+    // How a token is written may depend on the one before it.
+    std::vector<int32_t> window;
+    std::string settled;
+    size_t n_settled = 0, first = 0;
+    for (size_t i = 0; i < sample.tokens.size(); ++i) {
+      window.push_back(sample.tokens[i].id);
+      const std::string all = tokenizer_.decode(window, /*skip_special=*/false);
+      const bool is_whole = !all.ends_with(kReplacementCharacter) ||
+                            window.size() - n_settled >= kTokensOfCharacter_max;
+      if (!is_whole && i + 1 < sample.tokens.size()) continue;
+      const auto begin = static_cast<uint32_t>(sample.text.size());
+      sample.text += all.substr(std::min(settled.size(), all.size()));
+      for (; first <= i; ++first) {
+        sample.tokens[first].text = 0;
+        sample.tokens[first].bytes = {begin, static_cast<uint32_t>(sample.text.size())};
+      }
+      window.erase(window.begin(), window.begin() + static_cast<std::ptrdiff_t>(n_settled));
+      settled = tokenizer_.decode(window, /*skip_special=*/false);
+      n_settled = window.size();
     }
   }
 

@@ -32,13 +32,17 @@ struct PreviewSample {
   int64_t example = 0;  ///< place in the data, from 0
   int64_t part = 0;     ///< of the example's sequences, from 0
   int64_t n_parts = 1;
+  std::string part_name;  ///< "the chosen answer"; empty: it is a part of a text
   /** The row as it was read: "text", "label", ... */
   std::vector<std::pair<std::string, std::string>> fields;
-  std::string text, text_pair;  ///< what the tokenizer was given; text_pair may be empty
+  /** The texts that the tokenizer was given; text_pair may be empty. A chat has the text that its
+   * template makes, as its tokens spell it. */
+  std::string text, text_pair;
   std::vector<PreviewToken> tokens;
   std::string answer;       ///< the label of the whole text: "business", "3.5"; empty: none
   bool has_answer = false;  ///< the answer is trained on
   bool is_truncated = false;
+  bool is_chat = false;      ///< the field "chat" is a conversation (src/chat/conversation.h)
   bool is_held_out = false;  ///< for evaluation; known once all of the data were counted
 
   int64_t n_trained() const;

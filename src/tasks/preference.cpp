@@ -236,7 +236,14 @@ class Preference : public Task {
   }
   FieldNames field_names(const Example& example) const override {
     if (example.is_chat) return {.text = "chat"};
-    return {.text = "prompt", .text_pair = "chosen"};
+    return {.text = "prompt", .text_pair = "answer"};
+  }
+  Example seen_in(Example example, int64_t sequence) const override {
+    return half_of(example, is_chosen(sequence));
+  }
+  std::string_view name_of_sequence(int64_t sequence) const override {
+    if (is_kto()) return is_chosen(sequence) ? "the answer" : "an answer to another prompt";
+    return is_chosen(sequence) ? "the chosen answer" : "the rejected answer";
   }
 
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& /*data*/,
@@ -338,6 +345,12 @@ class Reward : public Task {
   bool compares_answers() const override { return true; }
   bool answers_texts() const override { return false; }
   double guessing_loss() const override { return std::log(2.0); }
+  Example seen_in(Example example, int64_t sequence) const override {
+    return half_of(example, is_chosen(sequence));
+  }
+  std::string_view name_of_sequence(int64_t sequence) const override {
+    return is_chosen(sequence) ? "the chosen answer" : "the rejected answer";
+  }
 
   int64_t setting_of_samples() const override {
     const uint64_t key = chats_ ? chats_->key() << 32 : 0;

@@ -162,6 +162,10 @@ class Task {
                                          int64_t /*sequence*/) const {
     return {};
   }
+  /** The example as one of its sequences has it: with two answers, that one. */
+  virtual Example seen_in(Example example, int64_t /*sequence*/) const { return example; }
+  /** The name of one of an example's sequences; empty: they are parts of a text. */
+  virtual std::string_view name_of_sequence(int64_t /*sequence*/) const { return {}; }
   virtual FieldNames field_names(const Example& /*example*/) const { return {}; }
   /** The answer to the whole of a labelled example, "business" or "3.5"; empty: it has none. */
   virtual std::string answer(const Example& /*example*/) const { return {}; }

@@ -685,7 +685,7 @@ int run_chat(config::CommandLine command) {
 
 int run_serve(config::CommandLine command) {
   const ChatJob chat = prepare_chat(std::move(command.config));
-  return serve_model(chat, *open_chat(chat.job)->session);
+  return serve_model(chat, *open_chat(chat.job)->session, command.wants_json);
 }
 
 int run_export(const config::CommandLine& command) {

@@ -140,6 +140,27 @@ TEST_F(Previews, ACompletionIsTrainedOnAndItsPromptIsNot) {
   EXPECT_EQ(sample.tokens[3].text, 1);
 }
 
+TEST_F(Previews, AChatIsTheTextOfItsTemplateAndItsTokensHavePlacesInIt) {
+  test::write_tiny_chat_model(directory_ / "chat");
+  const Preview preview = preview_of("chat", "causal-lm", "x.jsonl",
+                                     R"({"messages": [{"role": "user", "content": "the old car"},)"
+                                     R"( {"role": "assistant", "content": "a red bird"}]})"
+                                     "\n");
+  ASSERT_EQ(preview.samples.size(), 1u);
+  const PreviewSample& chat = preview.samples.front();
+  EXPECT_TRUE(chat.is_chat);
+  EXPECT_EQ(chat.text, "[BOS] the old car [EOS] is a red bird [EOS]");
+  std::string read, learnt;
+  for (const PreviewToken& token : chat.tokens) {
+    ASSERT_EQ(token.text, 0);
+    EXPECT_EQ(token.bytes.begin, read.size()) << "each begins where the one before ends";
+    read += part_of(chat.text, token.bytes);
+    if (token.is_trained) learnt += part_of(chat.text, token.bytes);
+  }
+  EXPECT_EQ(read, chat.text);
+  EXPECT_EQ(learnt, " a red bird [EOS]");
+}
+
 TEST_F(Previews, ADocumentIsTrainedOnFromItsSecondToken) {
   std::string text;
   for (int i = 0; i < 40000; ++i)

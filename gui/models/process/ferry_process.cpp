@@ -1,6 +1,10 @@
 #include "gui/models/process/ferry_process.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include <QCoreApplication>
+#include <QFile>
 
 #include "gui/models/process/ferry_command.h"
 #include "gui/models/settings/option_text.h"
@@ -28,8 +32,11 @@ FerryProcess::~FerryProcess() {
   cancel();
 }
 
-void FerryProcess::start(const QStringList& words, Output output) {
+void FerryProcess::start(const QStringList& words,
+                         Output output,
+                         const QMap<QString, QString>& variables) {
   cancel();
+  exit_code_ = 0;
   const auto program = find_ferry();
   if (!program) {
     // Every failure is told after start() has returned to its caller, and so is this one.
@@ -52,10 +59,13 @@ void FerryProcess::start(const QStringList& words, Output output) {
   process_ = new QProcess(this);
   QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
   environment.insert("NO_COLOR", "1");
+  for (auto it = variables.begin(); it != variables.end(); ++it)
+    environment.insert(it.key(), it.value());
   process_->setProcessEnvironment(environment);
   process_->setProgram(path_text(*program));
   process_->setArguments(words);
   process_->setStandardInputFile(QProcess::nullDevice());
+  process_->setChildProcessModifier([] { ::prctl(PR_SET_PDEATHSIG, SIGKILL); });
   connect(process_, &QProcess::readyReadStandardOutput, this, &FerryProcess::read_output);
   connect(process_, &QProcess::readyReadStandardError, this, &FerryProcess::read_errors);
   connect(process_, &QProcess::finished, this, &FerryProcess::take_end);
@@ -77,10 +87,23 @@ void FerryProcess::cancel() {
   ended->disconnect(this);
   ended->setParent(QCoreApplication::instance());
   connect(ended, &QProcess::finished, ended, &QObject::deleteLater);
-  if (ended->state() == QProcess::NotRunning)
+  connect(ended, &QProcess::finished, this, &FerryProcess::cancelled);
+  if (ended->state() == QProcess::NotRunning) {
     ended->deleteLater();
-  else
+    QMetaObject::invokeMethod(this, &FerryProcess::cancelled, Qt::QueuedConnection);
+  } else {
     ended->kill();
+  }
+}
+
+int64_t FerryProcess::n_bytes_written() const {
+  if (!process_) return 0;
+  QFile file(QStringLiteral("/proc/%1/io").arg(process_->processId()));
+  if (!file.open(QIODevice::ReadOnly)) return 0;
+  constexpr QByteArrayView kWritten = "wchar: ";
+  for (const QByteArray& line : file.readAll().split('\n'))
+    if (line.startsWith(kWritten)) return line.mid(kWritten.size()).toLongLong();
+  return 0;
 }
 
 QStringList FerryProcess::notes() const {
@@ -135,8 +158,8 @@ void FerryProcess::take_end(int exit_code, QProcess::ExitStatus status) {
   read_errors();
   read_output();
   if (process_ != asked) return;  // failed, or cancelled by who heard the output
-  if (status != QProcess::NormalExit || exit_code != 0)
-    return fail(message_of_end(exit_code, status));
+  exit_code_ = status == QProcess::CrashExit ? 128 + exit_code : exit_code;
+  if (exit_code_ != 0) return fail(message_of_end(exit_code, status));
   if (output_ == Output::json && !line_.trimmed().isEmpty())
     return fail(tr("ferry ended within a line of its answer."));
   std::exchange(process_, nullptr)->deleteLater();

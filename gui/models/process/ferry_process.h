@@ -3,6 +3,7 @@
 // where it failed. The commands of the CLI answer what they were started with and end, so each
 // question is a process of its own; without weights to stream that takes about a second.
 
+#include <QMap>
 #include <QObject>
 #include <QProcess>
 #include <QString>
@@ -26,14 +27,21 @@ class FerryProcess : public QObject {
   ~FerryProcess() override;
 
   /** Starts `ferry words...`; what runs is cancelled first. One finished() or failed() follows,
-   * unless it is cancelled. Never waits. */
-  void start(const QStringList& words, Output output);
-  /** Ends it at once; nothing more is heard of it. */
+   * unless it is cancelled. Never waits. It ends with this app, also where the app is killed.
+   * `variables` are added to the environment. */
+  void start(const QStringList& words, Output output, const QMap<QString, QString>& variables = {});
+  /** Ends it at once. Nothing more is heard of it but cancelled(). */
   void cancel();
 
   bool is_running() const { return process_ != nullptr; }
   /** The command as a shell takes it. */
   const QString& command() const { return command_; }
+  /** Bytes that it has written so far, to files and pipes alike; 0: nothing runs, or nobody tells.
+   */
+  int64_t n_bytes_written() const;
+  /** The exit code of the last process that failed; 128 and the signal's number where one ended it,
+   * 0 where it did not start. */
+  int exit_code() const { return exit_code_; }
   /** Notes that it wrote to standard error, without a message of its failure. */
   QStringList notes() const;
 
@@ -42,6 +50,8 @@ class FerryProcess : public QObject {
   void line_came(const nlohmann::ordered_json& line);
   void finished();
   void failed(const QString& message);
+  /** A process that was cancelled is gone, and its memory with it. */
+  void cancelled();
 
  private:
   void read_output();
@@ -54,6 +64,7 @@ class FerryProcess : public QObject {
   Output output_ = Output::text;
   QStringDecoder decoder_;
   QByteArray line_, errors_;
+  int exit_code_ = 0;
   QString command_;
 };
 

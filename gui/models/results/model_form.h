@@ -23,7 +23,12 @@ struct ModelForm {
   QStringList labels;
   QString family;                   ///< "bert"
   std::filesystem::path directory;  ///< the model's own
-  QString trouble;                  ///< why it cannot be asked; empty: it can
+  bool has_chat_template = false;   ///< it answers turns of a chat
+  /** The model that it was trained from; empty: not known, or not on this machine. */
+  std::filesystem::path base;
+  /** The template of the tuned model's, for a base that has none; empty: the base has one. */
+  std::filesystem::path base_template;
+  QString trouble;  ///< why it cannot be asked; empty: it can
 };
 
 /** Reads config.json of what `ferry --model` takes: a run, a checkpoint, a model directory, a name.

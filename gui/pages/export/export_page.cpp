@@ -12,7 +12,6 @@
 #include <QTableWidget>
 #include <QUrl>
 #include <QVBoxLayout>
-#include <chrono>
 
 #include "gui/models/runs/run_words.h"
 #include "gui/models/settings/option_text.h"
@@ -37,9 +36,9 @@ ExportPage::ExportPage(Shared& shared, QWidget* parent)
     : Page(shared, parent), looking_(this), watching_(this), process_(this) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(heading_label(tr("Export"), kTitle));
-  column->addWidget(note_label(
-      tr("Writes a trained model as a Hugging Face folder: config, tokenizer and safetensors, as "
-         "transformers and other programs load them. The run stays as it is.")));
+  column->addWidget(note_label(tr(
+      "Writes a trained model as a Hugging Face folder for transformers, or as one GGUF file for "
+      "llama.cpp. An adapter is merged into its model. The run stays as it is.")));
   picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::model);
   column->addWidget(picker_);
   column->addWidget(make_form());
@@ -70,6 +69,7 @@ ExportPage::ExportPage(Shared& shared, QWidget* parent)
   }
   connect(export_action_, &QAction::triggered, this, &ExportPage::begin_export);
   connect(verify_action_, &QAction::triggered, this, &ExportPage::begin_verify);
+  show_form();
   update_buttons();
 }
 
@@ -80,21 +80,22 @@ QWidget* ExportPage::make_form() {
   auto* row = new QHBoxLayout;
   target_ = new QLineEdit;
   target_->setObjectName("target");
-  target_->setAccessibleName(tr("Folder to write to"));
-  target_->setPlaceholderText(tr("A folder that is new, or empty"));
-  auto* label = new TextLabel(tr("Write &to"));
+  QLabel* label = new TextLabel(tr("Write &to"));
   label->setBuddy(target_);
-  // Both fields begin at the same place.
-  const int width = std::max(label->sizeHint().width(), picker_->run_label()->sizeHint().width());
-  label->setMinimumWidth(width);
-  picker_->run_label()->setMinimumWidth(width);
+  QLabel* form_label = new TextLabel(tr("&Write as"));
+  // All fields begin at the same place.
+  int width = 0;
+  for (const QLabel* one : {picker_->run_label(), label, form_label})
+    width = std::max(width, one->sizeHint().width());
+  for (QLabel* one : {picker_->run_label(), label, form_label})
+    one->setMinimumWidth(width);
   browse_ = new QPushButton(tr("&Browse..."));
   browse_->setObjectName("browse_target");
   row->addWidget(label);
   row->addWidget(target_, 1);
   row->addWidget(browse_);
+  column->addWidget(make_options(form_label));
   column->addLayout(row);
-  column->addWidget(make_options());
   room_ = note_label();
   room_->setObjectName("room");
   column->addWidget(room_);
@@ -141,52 +142,97 @@ QWidget* ExportPage::make_form() {
   return box;
 }
 
-/** The settings of the result's files: those that `ferry export` takes. */
-QWidget* ExportPage::make_options() {
+/** The form of the result, and what `ferry export` takes for it. */
+QWidget* ExportPage::make_options(QLabel* label) {
   auto* box = new QWidget;
   auto* row = new QHBoxLayout(box);
   row->setContentsMargins(0, 0, 0, 0);
-  for (const char* key : {"dtype", "max_shard_size"}) {
-    const config::Option* const option = config::find_option(key).option;
-    if (!option || !(option->verbs & config::kExport)) continue;
-    QWidget* field = nullptr;
-    if (option->type == config::Type::choice) {
-      auto* combo = new QComboBox;
-      for (const std::string_view choice : option->choices)
-        combo->addItem(to_text(choice), to_text(choice));
-      combo->setCurrentIndex(combo->findData(to_text(option->value)));
-      field = combo;
-    } else {
-      auto* line = new QLineEdit;
-      line->setPlaceholderText(tr("default %1").arg(isolated(to_text(option->value))));
-      line->setMaximumWidth(20 * line->fontMetrics().averageCharWidth());
-      field = line;
-    }
-    field->setObjectName("export_" + QString::fromLatin1(key));
-    field->setAccessibleName(label_of(*option));
-    field->setToolTip(help_of(*option));
-    auto* label = new TextLabel(label_of(*option));
-    label->setBuddy(field);
-    row->addWidget(label);
-    row->addWidget(field);
-    options_.emplace_back(key, field);
-  }
+  form_ = new QComboBox;
+  form_->setObjectName("export_form");
+  form_->setAccessibleName(tr("What is written"));
+  form_->addItem(tr("Hugging Face folder"));
+  form_->addItem(tr("GGUF file"));
+  label->setBuddy(form_);
+  row->addWidget(label);
+  row->addWidget(form_);
+  for (const char* key : {"dtype", "max_shard_size", "gguf_type"})
+    add_option(*row, key);
   row->addStretch(1);
-  box->setVisible(!options_.empty());
+  connect(form_, &QComboBox::currentIndexChanged, this, &ExportPage::take_form);
   return box;
+}
+
+void ExportPage::add_option(QHBoxLayout& row, const char* key) {
+  const config::Option* const option = config::find_option(key).option;
+  if (!option || !(option->verbs & config::kExport)) return;
+  QWidget* field = nullptr;
+  if (option->type == config::Type::choice) {
+    auto* combo = new QComboBox;
+    for (const std::string_view choice : option->choices)
+      combo->addItem(to_text(choice), to_text(choice));
+    combo->setCurrentIndex(combo->findData(to_text(option->value)));
+    field = combo;
+  } else {
+    auto* line = new QLineEdit;
+    line->setPlaceholderText(tr("default %1").arg(isolated(to_text(option->value))));
+    line->setMaximumWidth(20 * line->fontMetrics().averageCharWidth());
+    field = line;
+  }
+  field->setObjectName("export_" + QString::fromLatin1(key));
+  field->setAccessibleName(label_of(*option));
+  field->setToolTip(help_of(*option));
+  auto* label = new TextLabel(label_of(*option));
+  label->setBuddy(field);
+  row.addWidget(label);
+  row.addWidget(field);
+  const bool is_of_gguf = key == std::string_view("gguf_type");
+  if (auto* const combo = qobject_cast<QComboBox*>(field); combo && is_of_gguf)  // sizes differ
+    connect(combo, &QComboBox::currentIndexChanged, this, &ExportPage::look);
+  options_.push_back({key, label, field, is_of_gguf});
+}
+
+QString ExportPage::value_of(const Field& field) const {
+  const auto* const combo = qobject_cast<const QComboBox*>(field.field);
+  return combo ? combo->currentData().toString()
+               : qobject_cast<const QLineEdit*>(field.field)->text().trimmed();
 }
 
 /** As the command takes them; those at their default are left out. */
 QStringList ExportPage::option_words() const {
+  const bool is_gguf = wanted().is_gguf;
   QStringList words;
-  for (const auto& [key, field] : options_) {
-    const auto* const combo = qobject_cast<const QComboBox*>(field);
-    const QString value = combo ? combo->currentData().toString()
-                                : qobject_cast<const QLineEdit*>(field)->text().trimmed();
-    if (!value.isEmpty() && value != to_text(config::find_option(key).option->value))
-      words << "--" + QString::fromStdString(key).replace('_', '-') + '=' + value;
+  if (is_gguf) words << "--format=gguf";
+  for (const Field& field : options_) {
+    const QString value = value_of(field);
+    if (field.is_of_gguf == is_gguf && !value.isEmpty() &&
+        value != to_text(config::find_option(field.key).option->value))
+      words << "--" + QString::fromStdString(field.key).replace('_', '-') + '=' + value;
   }
   return words;
+}
+
+ExportForm ExportPage::wanted() const {
+  ExportForm wanted = {.is_gguf = form_->currentIndex() == 1};
+  for (const Field& field : options_)
+    if (field.key == "gguf_type") wanted.gguf_type = value_of(field).toStdString();
+  return wanted;
+}
+
+/** Words and fields of the chosen form. */
+void ExportPage::show_form() {
+  const bool is_gguf = wanted().is_gguf;
+  for (const Field& field : options_) {
+    field.label->setVisible(field.is_of_gguf == is_gguf);
+    field.field->setVisible(field.is_of_gguf == is_gguf);
+  }
+  target_->setAccessibleName(is_gguf ? tr("File to write") : tr("Folder to write to"));
+  target_->setPlaceholderText(is_gguf ? tr("A new file whose name ends in .gguf")
+                                      : tr("A folder that is new, or empty"));
+}
+
+void ExportPage::take_form() {
+  show_form();
+  take_model();
 }
 
 QWidget* ExportPage::make_result() {
@@ -210,8 +256,11 @@ QWidget* ExportPage::make_result() {
   column->addWidget(result_title_);
   column->addWidget(result_text_);
   column->addLayout(buttons);
-  connect(open_button_, &QPushButton::clicked, this,
-          [this] { QDesktopServices::openUrl(QUrl::fromLocalFile(path_text(exported_))); });
+  connect(open_button_, &QPushButton::clicked, this, [this] {
+    const bool is_file = wanted().is_gguf;
+    QDesktopServices::openUrl(
+        QUrl::fromLocalFile(path_text(is_file ? exported_.parent_path() : exported_)));
+  });
   connect(try_button_, &QPushButton::clicked, this,
           [this] { emit shared().navigator.try_wanted(exported_); });
   result_->hide();
@@ -239,10 +288,10 @@ QWidget* ExportPage::make_about() {
   files_->setTabKeyNavigation(false);
   new ColumnFit(files_, {.rest = 0});
   column->addWidget(files_, 1);
-  column->addWidget(heading_label(tr("How transformers loads it")));
+  loading_title_ = heading_label({});
+  column->addWidget(loading_title_);
   loading_ = new QPlainTextEdit;
   loading_->setObjectName("loading");
-  loading_->setAccessibleName(tr("Python that loads the model"));
   loading_->setReadOnly(true);
   loading_->setTabChangesFocus(true);
   loading_->setLineWrapMode(QPlainTextEdit::NoWrap);
@@ -276,7 +325,12 @@ void ExportPage::show_about() {
     files_->setItem(row, 0, new QTableWidgetItem(name));
     files_->setItem(row, 1, size);
   }
-  loading_->setPlainText(loading_lines(form, target()));
+  const bool is_gguf = wanted().is_gguf;
+  loading_title_->setText(is_gguf ? tr("How llama.cpp and Ollama load it")
+                                  : tr("How transformers loads it"));
+  loading_->setAccessibleName(is_gguf ? tr("Commands that load the model")
+                                      : tr("Python that loads the model"));
+  loading_->setPlainText(is_gguf ? gguf_loading_lines(target()) : loading_lines(form, target()));
 }
 
 QList<QAction*> ExportPage::page_actions() {
@@ -324,10 +378,11 @@ void ExportPage::suggest_target() {
   std::string leaf = name.filename().string();
   if (picker_->model() != picker_->run() && !picker_->run().empty())
     leaf += "_" + picker_->model().filename().string();
-  fs::path free = beside / leaf;
+  const char* const ending = wanted().is_gguf ? ".gguf" : "";
+  fs::path free = beside / (leaf + ending);
   std::error_code error;
   for (int n = 2; fs::exists(free, error); ++n)
-    free = beside / (leaf + "-" + std::to_string(n));
+    free = beside / (leaf + "-" + std::to_string(n) + ending);
   suggested_ = path_text(free);
   target_->setText(suggested_);
 }
@@ -337,7 +392,8 @@ void ExportPage::look() {
   // The rest of a cancelled export goes first: a new one would lose its files with it.
   if (picker_->model().empty() || n_removing_ > 0) return update_buttons();
   check_.reset();
-  looking_.ask([model = picker_->model(), to = target()] { return check_export(model, to); },
+  looking_.ask([model = picker_->model(), to = target(),
+                form = wanted()] { return check_export(model, to, form); },
                [this](ExportCheck check, const QString& trouble) {
                  if (!trouble.isEmpty()) check.trouble = trouble;
                  take_check(check);
@@ -355,6 +411,9 @@ void ExportPage::update_buttons() {
   const bool is_idle = doing_ == Doing::nothing;
   const bool is_good = check_ && check_->trouble.isEmpty();
   picker_->setEnabled(is_idle);
+  form_->setEnabled(is_idle);
+  for (const Field& field : options_)
+    field.field->setEnabled(is_idle);
   target_->setEnabled(is_idle);
   browse_->setEnabled(is_idle);
   // The folder that was written just now is full, and nobody's fault.
@@ -371,7 +430,8 @@ void ExportPage::update_buttons() {
     trouble_->show_error(check_->trouble);
   else
     trouble_->clear();
-  room_->setText(is_done                    ? tr("Choose another folder to export it again.")
+  room_->setText(is_done ? wanted().is_gguf ? tr("Choose another file to export it again.")
+                                            : tr("Choose another folder to export it again.")
                  : picker_->model().empty() ? tr("Choose a run or a model above.")
                  : !check_                  ? tr("Looking...")
                  : !is_good                 ? QString()
@@ -383,6 +443,14 @@ void ExportPage::update_buttons() {
 }
 
 void ExportPage::browse() {
+  if (wanted().is_gguf) {
+    // The page itself says where a file is there already.
+    const QString file = QFileDialog::getSaveFileName(
+        this, tr("GGUF file to write"), target_->text().trimmed(), tr("GGUF files (*.gguf)"),
+        nullptr, QFileDialog::DontConfirmOverwrite);
+    if (!file.isEmpty()) target_->setText(file);
+    return;
+  }
   const QString above = QFileDialog::getExistingDirectory(
       this, tr("Folder in which the model gets a new one"),
       path_text(target().parent_path().empty() ? shared().settings.runs_directory()
@@ -428,16 +496,20 @@ void ExportPage::begin_verify() {
 
 void ExportPage::watch_progress() {
   if (doing_ != Doing::exporting || watching_.is_busy()) return;
-  watching_.ask(
-      [partial = partial_of(exported_)] { return written_in(partial); },
-      [this](const Written& written, const QString&) {
-        if (doing_ != Doing::exporting || !check_ || check_->needed_bytes <= 0) return;
-        const double share =
-            static_cast<double>(written.n_bytes) / static_cast<double>(check_->needed_bytes);
-        progress_->setValue(static_cast<int>(std::min(1., share) * kSteps));
-        doing_text_->setText(
-            tr("%1 of %2").arg(bytes_text(written.n_bytes), bytes_text(check_->needed_bytes)));
-      });
+  // The file has its size from the start.
+  if (wanted().is_gguf) return show_progress({.n_bytes = process_.n_bytes_written()});
+  watching_.ask([partial = partial_of(exported_)] { return written_in(partial); },
+                [this](const Written& written, const QString&) { show_progress(written); });
+}
+
+void ExportPage::show_progress(const Written& written) {
+  if (doing_ != Doing::exporting || !check_ || check_->needed_bytes <= 0) return;
+  const double share =
+      static_cast<double>(written.n_bytes) / static_cast<double>(check_->needed_bytes);
+  progress_->setValue(static_cast<int>(std::min(1., share) * kSteps));
+  doing_text_->setText(
+      share < 1 ? tr("%1 of %2").arg(bytes_text(written.n_bytes), bytes_text(check_->needed_bytes))
+                : tr("Reads it back..."));
 }
 
 void ExportPage::cancel() {
@@ -453,13 +525,8 @@ void ExportPage::cancel() {
     check_.reset();
     ++n_removing_;
     // The check before saw no such directory: it is this export's own.
-    removals_.emplace_back([this, partial = partial_of(exported_)] {
-      // A killed process may still be about to write its last file.
-      std::error_code error;
-      for (int n = 0; n < 20 && (n == 0 || error || fs::exists(partial, error)); ++n) {
-        if (n > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        fs::remove_all(partial, error);
-      }
+    removals_.emplace_back([this, target = exported_] {
+      remove_partial(target);
       QMetaObject::invokeMethod(
           this,
           [this] {
@@ -492,9 +559,14 @@ void ExportPage::end(const QString& trouble) {
 void ExportPage::show_result(const Written& written) {
   result_title_->setText(tr("The model is exported"));
   result_text_->setText(
-      tr("%1\n%2 in %n file(s). Each tensor was read back and is the same as in the run.", nullptr,
-         static_cast<int>(written.n_files))
-          .arg(shown_path(exported_), bytes_text(written.n_bytes)));
+      wanted().is_gguf
+          ? tr("%1\n%2. Each value was read back and is the model's, rounded to the type of the "
+               "file.")
+                .arg(shown_path(exported_), bytes_text(written.n_bytes))
+          : tr("%1\n%2 in %n file(s). Each tensor was read back and is the same as in the run.",
+               nullptr, static_cast<int>(written.n_files))
+                .arg(shown_path(exported_), bytes_text(written.n_bytes)));
+  try_button_->setVisible(!wanted().is_gguf);  // models that Ferry loads are folders
   result_->show();
   // The name of the folder stays, since the text below tells how to load that folder. A second
   // click then writes no second copy.

@@ -1,6 +1,6 @@
 #pragma once
-// A finished model or a checkpoint as a Hugging Face directory: where to, whether there is room,
-// how far it is, what came of it.
+// A finished model or a checkpoint as a Hugging Face directory or as a GGUF file: where to, whether
+// there is room, how far it is, what came of it.
 
 #include <QTimer>
 #include <optional>
@@ -12,6 +12,8 @@
 #include "gui/models/results/export_check.h"
 #include "gui/pages/page.h"
 
+class QComboBox;
+class QHBoxLayout;
 class QLabel;
 class QLineEdit;
 class QPlainTextEdit;
@@ -40,8 +42,12 @@ class ExportPage : public Page {
  private:
   enum class Doing { nothing, exporting, verifying };
   QWidget* make_form();
-  QWidget* make_options();
+  QWidget* make_options(QLabel* label);
+  void add_option(QHBoxLayout& row, const char* key);
   QStringList option_words() const;
+  ExportForm wanted() const;
+  void take_form();
+  void show_form();
   QWidget* make_result();
   QWidget* make_about();
   void show_about();
@@ -54,12 +60,22 @@ class ExportPage : public Page {
   void begin_verify();
   void cancel();
   void watch_progress();
+  void show_progress(const Written& written);
   void end(const QString& trouble);
   void show_result(const Written& written);
   void browse();
   std::filesystem::path target() const;
 
-  std::vector<std::pair<std::string, QWidget*>> options_;  ///< by key: fields of `ferry export`
+  /** A setting of `ferry export`, for one of the two forms. */
+  struct Field {
+    std::string key;
+    QWidget *label, *field;
+    bool is_of_gguf = false;
+  };
+  QString value_of(const Field& field) const;
+
+  std::vector<Field> options_;
+  QComboBox* form_;
   RunPicker* picker_;
   QLineEdit* target_;
   QPushButton *browse_, *export_button_, *verify_button_, *cancel_button_;
@@ -68,7 +84,7 @@ class ExportPage : public Page {
   Notice *trouble_, *message_;
   QProgressBar* progress_;
   QWidget *result_, *about_;
-  QLabel* about_text_;
+  QLabel *about_text_, *loading_title_;
   QTableWidget* files_;
   QPlainTextEdit* loading_;
   QAction *export_action_, *verify_action_;

@@ -14,7 +14,10 @@
 #include "gui/widgets/data/hub_box.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/forms/option_form.h"
+// Qt's keyword is a name in the planner.
+#undef slots
 #include "src/inputs/given_data.h"
+#include "src/request/run_plan.h"
 #include "src/service/train_check.h"
 
 namespace ferry::gui {
@@ -66,8 +69,7 @@ void NewRunPage::take_found(const Found& found) {
   for (const char* key : {"model_name_or_path", "config_name", "resume_from_checkpoint"})
     settings_.set_found_problem(key, facts_.key == key ? facts_.problem : QString());
   settings_.set_found_problem("task", facts_.task_problem);
-  for (const char* key : {"learning_rate", "train_batch_size"})
-    settings_.set_default(key, facts_.defaults.value(key));
+  show_defaults();
   if (model_panel_) model_panel_->show_facts(facts_, settings_.text(facts_.key));
   columns_ = found.columns;
   wanted_data_ = found.hub_data;
@@ -82,6 +84,15 @@ void NewRunPage::take_found(const Found& found) {
     task->set_refused_choices(refused,
                               tr("A %1 model is not trained for it.").arg(isolated(facts_.family)));
   }
+}
+
+/** Values in force where nothing is set: the model's, and those of adapters. */
+void NewRunPage::show_defaults() {
+  for (const char* key : {"learning_rate", "train_batch_size"})
+    settings_.set_default(key, facts_.defaults.value(key));
+  const QString tuning = settings_.text("tuning");
+  if (!tuning.isEmpty() && tuning != QLatin1String("full"))
+    settings_.set_default("learning_rate", to_text(kAdapterRate));
 }
 
 void NewRunPage::suggest_columns() {

@@ -155,6 +155,7 @@ void NewRunPage::on_change() {
 /** After the last of several changes. */
 void NewRunPage::settle() {
   ask_found();
+  show_defaults();
   emit draft_changed(settings_.valid_part());
   if (const auto& settled = settings_.settled())
     emit settings_changed(*settled);

@@ -112,6 +112,7 @@ class NewRunPage : public Page {
   void ask_again();
   void take_found(const Found& found);
   /** Fields that name columns offer the columns of the data. */
+  void show_defaults();
   void suggest_columns();
   void ask_models();
   void check_training();

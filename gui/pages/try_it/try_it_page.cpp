@@ -15,12 +15,14 @@
 #include <QSpinBox>
 #include <QSplitter>
 #include <QStackedWidget>
+#include <QTabBar>
 #include <QTableWidget>
 #include <QTextEdit>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "gui/models/text.h"
+#include "gui/pages/try_it/chat_panel.h"
 #include "gui/widgets/charts/score_bar.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
@@ -61,13 +63,27 @@ TryItPage::TryItPage(Shared& shared, QWidget* parent)
   split->addWidget(make_history());
   split->setStretchFactor(0, 3);
   split->setStretchFactor(1, 1);
-  column->addWidget(split, 1);
+  ways_ = new QTabBar;
+  ways_->setObjectName("ways");
+  ways_->setAccessibleName(tr("How the model is asked"));
+  ways_->setDrawBase(false);
+  ways_->addTab(tr("Chat"));
+  ways_->addTab(tr("Continue a text"));
+  ways_->hide();
+  column->addWidget(ways_);
+  chat_ = new ChatPanel;
+  parts_ = new QStackedWidget;
+  parts_->addWidget(split);
+  parts_->addWidget(chat_);
+  column->addWidget(parts_, 1);
 
   const int gap = fontMetrics().height();
   column->setSpacing(gap * 2 / 3);
   column->setContentsMargins(gap, gap, gap, gap);
   make_actions();
   connect(picker_, &RunPicker::chosen, this, &TryItPage::read_form);
+  connect(ways_, &QTabBar::currentChanged, this, &TryItPage::show_way);
+  connect(chat_, &ChatPanel::changed, this, &TryItPage::update_ask);
   connect(&process_, &FerryProcess::line_came, this, &TryItPage::take_answer);
   connect(&process_, &FerryProcess::text_came, this, &TryItPage::take_text);
   connect(&process_, &FerryProcess::finished, this, [this] { end({}); });
@@ -84,7 +100,9 @@ QList<QAction*> TryItPage::page_actions() {
 }
 
 void TryItPage::set_active(bool active) {
-  if (active) picker_->refresh();
+  if (active) return picker_->refresh();
+  // A training that begins meanwhile finds the memory free.
+  chat_->unload();
 }
 
 void TryItPage::changeEvent(QEvent* event) {
@@ -116,6 +134,10 @@ void TryItPage::read_form() {
 void TryItPage::take_form(const ModelForm& form) {
   const bool is_same_kind = form.kind == form_.kind && form.takes_pairs == form_.takes_pairs;
   form_ = form;
+  if (form_.has_chat_template && form_.trouble.isEmpty())
+    chat_->set_model(path_text(picker_->model()), picker_->name(), form_);
+  else
+    chat_->clear();
   if (!is_same_kind) {
     summary_->hide();
     result_->setCurrentWidget(nothing_);
@@ -150,6 +172,18 @@ void TryItPage::show_form() {
   second_box_->setVisible(form_.takes_pairs);
   generation_box_->setVisible(form_.kind == FormKind::generation);
   ask_button_->setText(form_.kind == FormKind::generation ? tr("Co&ntinue") : tr("As&k"));
+  ways_->setVisible(can_ask && form_.has_chat_template);
+  show_way();
+}
+
+bool TryItPage::is_chat() const {
+  constexpr int kChat = 0;
+  return ways_->isVisibleTo(this) && ways_->currentIndex() == kChat;
+}
+
+void TryItPage::show_way() {
+  parts_->setCurrentIndex(is_chat() ? 1 : 0);
+  if (!is_chat()) chat_->unload();
   update_ask();
 }
 
@@ -207,14 +241,14 @@ void TryItPage::update_ask() {
   ask_button_->setEnabled(!is_running && trouble.isEmpty());
   ask_button_->setToolTip(
       trouble.isEmpty() ? ask_action_->shortcut().toString(QKeySequence::NativeText) : trouble);
-  ask_action_->setEnabled(ask_button_->isEnabled());
+  ask_action_->setEnabled(is_chat() ? chat_->can_send() : ask_button_->isEnabled());
   cancel_button_->setVisible(is_running);
   busy_->setVisible(is_running);
   told_->setVisible(!is_running);
   copy_button_->setEnabled(!shown_.text.isEmpty());
-  copy_action_->setEnabled(copy_button_->isEnabled());
+  copy_action_->setEnabled(is_chat() ? !chat_->last_answer().isEmpty() : copy_button_->isEnabled());
   again_button_->setEnabled(!shown_.text.isEmpty());
-  again_action_->setEnabled(again_button_->isEnabled());
+  again_action_->setEnabled(!is_chat() && again_button_->isEnabled());
 }
 
 QStringList TryItPage::predict_words() const {
@@ -240,6 +274,7 @@ QStringList TryItPage::generate_words() const {
 }
 
 void TryItPage::ask() {
+  if (is_chat()) return chat_->send();
   if (process_.is_running() || !trouble_of_form().isEmpty()) return;
   const bool generates = form_.kind == FormKind::generation;
   asked_ = {.model = path_text(picker_->model()),
@@ -418,9 +453,12 @@ void TryItPage::use_again() {
 }
 
 void TryItPage::copy_answer() {
-  if (shown_.text.isEmpty()) return;
-  QApplication::clipboard()->setText(shown_.is_generation ? shown_.text + shown_.generated
-                                                          : shown_.answer.plain_text());
+  const QString copied = is_chat()               ? chat_->last_answer()
+                         : shown_.text.isEmpty() ? QString()
+                         : shown_.is_generation  ? shown_.text + shown_.generated
+                                                 : shown_.answer.plain_text();
+  if (copied.isEmpty()) return;
+  QApplication::clipboard()->setText(copied);
   emit shared().navigator.said(tr("The answer is in the clipboard."));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Ask a model: any finished run, checkpoint or model directory. The form follows the model's task;
-// each question is one `ferry predict` or `ferry generate`.
+// each question is one `ferry predict` or `ferry generate`, and a chat goes through `ferry serve`.
 
 #include <QElapsedTimer>
 #include <vector>
@@ -21,12 +21,14 @@ class QPushButton;
 class QSpinBox;
 class QSplitter;
 class QStackedWidget;
+class QTabBar;
 class QTableWidget;
 class QTextEdit;
 class QLabel;
 
 namespace ferry::gui {
 
+class ChatPanel;
 class Notice;
 class RunPicker;
 
@@ -42,6 +44,8 @@ class TryItPage : public Page {
   QList<QAction*> page_actions() override;
 
   const ModelForm& form() const { return form_; }
+  /** The model is asked in a chat. */
+  bool is_chat() const;
   /** Asks what the form holds; the button does the same. */
   void ask();
   /** Ends the question that is asked. */
@@ -67,6 +71,7 @@ class TryItPage : public Page {
   void read_form();
   void take_form(const ModelForm& form);
   void show_form();
+  void show_way();
   QString about_answer() const;
   QStringList predict_words() const;
   QStringList generate_words() const;
@@ -86,6 +91,9 @@ class TryItPage : public Page {
   void copy_answer();
 
   RunPicker* picker_;
+  QTabBar* ways_;          ///< a chat, or a text that is continued
+  QStackedWidget* parts_;  ///< the form with its answer, or the chat
+  ChatPanel* chat_;
   Notice *model_message_, *message_;
   QWidget *form_box_, *second_box_, *generation_box_;
   QLabel *first_label_, *second_label_, *told_, *summary_, *nothing_, *no_history_;

@@ -21,6 +21,7 @@
 #include <cmath>
 
 #include "gui/models/text.h"
+#include "gui/pages/try_it/sampling_fields.h"
 #include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/charts/score_bar.h"
 #include "gui/widgets/column_fit.h"
@@ -104,26 +105,13 @@ QWidget* TryItPage::make_generation_settings() {
   generation_box_ = new QWidget;
   auto* row = new QHBoxLayout(generation_box_);
   row->setContentsMargins(0, 0, 0, 0);
-  length_ = new QSpinBox;
-  length_->setRange(1, 100000);
-  length_->setValue(128);
-  length_->setSuffix(tr(" tokens"));
-  temperature_ = new QDoubleSpinBox;
-  temperature_->setRange(0, 10);
-  temperature_->setSingleStep(0.1);
-  temperature_->setValue(0.8);
-  temperature_->setToolTip(
-      tr("0 takes the likeliest token each time. Higher values take more "
-         "chances."));
+  length_ = make_length_field(128);
+  temperature_ = make_temperature_field(0.8);
   top_k_ = new QSpinBox;
   top_k_->setRange(0, 100000);
   top_k_->setSpecialValueText(tr("all"));
   top_k_->setToolTip(tr("Draws among so many of the likeliest tokens."));
-  top_p_ = new QDoubleSpinBox;
-  top_p_->setRange(0.01, 1);
-  top_p_->setSingleStep(0.05);
-  top_p_->setValue(0.95);
-  top_p_->setToolTip(tr("Draws among the likeliest tokens whose shares add up to this."));
+  top_p_ = make_top_p_field(0.95);
   seed_ = new QSpinBox;
   seed_->setRange(0, 2147483647);
   seed_->setValue(42);
@@ -133,22 +121,12 @@ QWidget* TryItPage::make_generation_settings() {
   stop_->setToolTip(
       tr("Texts that end it, with commas between them. \\n stands for the end of a "
          "line."));
-  const auto add = [&](const QString& label, QWidget* field, const char* name) {
-    auto* cell = new QVBoxLayout;
-    auto* words = new TextLabel(label);
-    words->setBuddy(field);
-    field->setObjectName(name);
-    field->setAccessibleName(QString(label).remove('&'));
-    cell->addWidget(words);
-    cell->addWidget(field);
-    row->addLayout(cell, 1);
-  };
-  add(tr("&Length"), length_, "field_length");
-  add(tr("&Temperature"), temperature_, "field_temperature");
-  add(tr("Top-&k"), top_k_, "field_top_k");
-  add(tr("Top-&p"), top_p_, "field_top_p");
-  add(tr("S&eed"), seed_, "field_seed");
-  add(tr("St&op at"), stop_, "field_stop");
+  add_field(*row, tr("&Length"), length_, "field_length");
+  add_field(*row, tr("&Temperature"), temperature_, "field_temperature");
+  add_field(*row, tr("Top-&k"), top_k_, "field_top_k");
+  add_field(*row, tr("Top-&p"), top_p_, "field_top_p");
+  add_field(*row, tr("S&eed"), seed_, "field_seed");
+  add_field(*row, tr("St&op at"), stop_, "field_stop");
   return generation_box_;
 }
 

@@ -12,6 +12,8 @@
 #include "gui/widgets/column_fit.h"
 #include "gui/widgets/data/token_view.h"
 #include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
+#include "src/chat/conversation.h"
 
 namespace ferry::gui {
 
@@ -59,10 +61,45 @@ QString percent(int64_t n, int64_t of) {
 }
 
 /** One line of at most so many characters. */
-QString shortened(const std::string& text, int most) {
-  QString all = to_text(std::string_view(text).substr(0, 4 * static_cast<size_t>(most)));
-  all = all.simplified();
+QString shortened(const QString& text, int most) {
+  const QString all = text.left(4 * qsizetype{most}).simplified();
   return all.size() > most ? all.left(most) + QStringLiteral("\u2026") : all;
+}
+
+/** A turn of a chat as people say it. */
+QString name_of(const chat::Turn& turn) {
+  if (turn.role == chat::kAssistant)
+    return turn.is_trained ? DataPreview::tr("assistant")
+                           : DataPreview::tr("assistant, not trained on");
+  if (turn.role == chat::kUser) return DataPreview::tr("user");
+  if (turn.role == chat::kSystem) return DataPreview::tr("system");
+  return turn.role == chat::kTool ? DataPreview::tr("tool") : to_text(turn.role);
+}
+
+QString text_of(const chat::Turn& turn) {
+  QStringList parts;
+  if (!turn.thinking.empty()) parts << to_text("<think>" + turn.thinking + "</think>");
+  if (turn.text) parts << to_text(*turn.text);
+  for (const chat::ToolCall& call : turn.calls)
+    parts << to_text(call.name + "(" + call.arguments.dump() + ")");
+  return parts.join(QLatin1Char(' '));
+}
+
+/** The row as it was read: of a chat its turns. */
+std::vector<std::pair<QString, QString>> rows_of(const PreviewSample& sample) {
+  std::vector<std::pair<QString, QString>> rows;
+  for (const auto& [name, value] : sample.fields) {
+    if (!sample.is_chat || name != "chat") {
+      rows.emplace_back(to_text(name), to_text(value));
+      continue;
+    }
+    const chat::Conversation conversation = chat::unpacked(value);
+    for (const chat::Turn& turn : conversation.turns)
+      rows.emplace_back(name_of(turn), text_of(turn));
+    if (!conversation.tools.is_null())
+      rows.emplace_back(DataPreview::tr("tools"), to_text(conversation.tools.dump()));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -76,6 +113,12 @@ DataPreview::DataPreview(QWidget* parent) : QWidget(parent) {
   error_ = new ErrorLabel;
   error_->setObjectName("preview_error");
   column->addWidget(error_);
+  findings_ = new QWidget;
+  findings_->setObjectName("preview_findings");
+  findings_column_ = new QVBoxLayout(findings_);
+  findings_column_->setContentsMargins(0, 0, 0, 0);
+  findings_->hide();
+  column->addWidget(findings_);
   busy_ = words("preview_busy");
   busy_->hide();
   column->addWidget(busy_);
@@ -243,6 +286,7 @@ void DataPreview::show_outcome(const std::shared_ptr<const PreviewOutcome>& outc
     show_batch();
     show_labels();
   }
+  show_findings();
   emit shown();
 }
 
@@ -280,10 +324,10 @@ void DataPreview::show_sample() {
   if (sample.is_held_out) learnt << tr("It is held out for evaluation.");
   learnt_->setText(learnt.join(QLatin1Char(' ')));
   fields_->setRowCount(0);
-  for (const auto& [name, value] : sample.fields) {
+  for (const auto& [name, value] : rows_of(sample)) {
     const int row = fields_->rowCount();
     fields_->insertRow(row);
-    fields_->setItem(row, 0, cell(to_text(name)));
+    fields_->setItem(row, 0, cell(name));
     constexpr int kShown = 2000;
     fields_->setItem(row, 1, cell(shortened(value, kShown)));
     fields_->item(row, 1)->setToolTip(shortened(value, kShown));
@@ -302,6 +346,23 @@ void DataPreview::fit_fields() {
   const int most = kMostLines * fields_->fontMetrics().lineSpacing();
   if (needed > most) fields_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
   fields_->setFixedHeight(std::min(needed, most));
+}
+
+/** Above the tabs: they concern all of the texts. */
+void DataPreview::show_findings() {
+  qDeleteAll(findings_->findChildren<Notice*>(Qt::FindDirectChildrenOnly));
+  const Preview* const now = preview();
+  findings_->setVisible(now && !now->findings.empty());
+  if (!now) return;
+  for (const PreflightFinding& finding : now->findings) {
+    const QString hint = service_words(to_text(finding.hint));
+    const bool asks = hint.endsWith('?') || hint.endsWith(QStringLiteral("？"));
+    auto* notice = new Notice;
+    notice->say(finding.gravity == Gravity::error ? Notice::Kind::error : Notice::Kind::warning,
+                (asks ? tr("%1: %2") : tr("%1: %2."))
+                    .arg(sentence(service_words(to_text(finding.text))), hint));
+    findings_column_->addWidget(notice);
+  }
 }
 
 void DataPreview::show_numbers() {
@@ -326,10 +387,6 @@ void DataPreview::show_numbers() {
   count(tr("Cut to the longest text allowed: %1 (%2 %)."), numbers.n_truncated);
   if (numbers.n_untrained)
     count(tr("Texts with nothing to learn: %1 (%2 %)."), *numbers.n_untrained);
-  for (const PreflightFinding& finding : now.findings)
-    lines << (finding.gravity == Gravity::error ? tr("\u26A0 A fault: %1: %2.")
-                                                : tr("\u26A0 A warning: %1: %2."))
-                 .arg(service_words(to_text(finding.text)), service_words(to_text(finding.hint)));
   const auto& uncut = outcome_->uncut;
   if (now.is_of_all) {
     const auto tokens = [&](int64_t count) { return c.toString(static_cast<qlonglong>(count)); };
@@ -410,7 +467,7 @@ void DataPreview::show_batch() {
         cell(sequence.has_answer ? tr("the label") : QString::number(sequence.n_trained()),
              !sequence.has_answer));
     batch_->setItem(row, 3, cell(to_text(sequence.answer)));
-    batch_->setItem(row, 4, cell(shortened(sequence.text, 160)));
+    batch_->setItem(row, 4, cell(shortened(to_text(sequence.text), 160)));
   }
 }
 

@@ -14,6 +14,7 @@ class QPushButton;
 class QTableWidget;
 class QTabWidget;
 class QTimer;
+class QVBoxLayout;
 
 namespace ferry::gui {
 
@@ -52,6 +53,7 @@ class DataPreview : public QWidget {
   void go_to(int sample);
   void show_sample();
   void fit_fields();
+  void show_findings();
   void show_numbers();
   void show_batch();
   void show_labels();
@@ -62,6 +64,8 @@ class DataPreview : public QWidget {
   QTimer* slow_ = nullptr;
   bool says_trouble_ = true;
   ErrorLabel* error_ = nullptr;
+  QWidget* findings_ = nullptr;  ///< what preflight found, a notice each
+  QVBoxLayout* findings_column_ = nullptr;
   QLabel *facts_ = nullptr, *busy_ = nullptr;
   QTabWidget* tabs_ = nullptr;
   QPushButton *previous_ = nullptr, *next_ = nullptr;

@@ -15,6 +15,12 @@ namespace ferry::gui {
 namespace {
 
 constexpr int kMadeAtOnce = 3;  // a turn stays far below a frame, also on a busy machine
+constexpr const char *kTask = "task", *kTuning = "tuning";
+
+/** They belong together: with adapters all of them count, without none does. */
+bool is_of_adapters(const config::Option& option) {
+  return option.group == "Adapters" && option.key != kTuning;
+}
 
 }  // namespace
 
@@ -27,7 +33,7 @@ OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* 
   layout_ = new GroupLayout(this);
   layout_->setContentsMargins(0, 0, 0, 0);
   connect(&settings_, &SettingsModel::settings_changed, this, [this] {
-    if (task() != task_) return update_rows();
+    if (in_force(kTask) != task_ || in_force(kTuning) != tuning_) return update_rows();
     // Set elsewhere, by a preset or a search, a setting is shown here, too.
     for (Group& group : groups_)
       for (const Row& row : group.rows)
@@ -81,15 +87,17 @@ void OptionForm::set_reserved_letters(const QString& letters) {
   set_mnemonics();
 }
 
-QString OptionForm::task() const {
-  const QString key = QStringLiteral("task"), text = settings_.text(key);
-  return text.isEmpty() ? settings_.default_text(key) : text;
+QString OptionForm::in_force(const char* key) const {
+  const QString name = QString::fromLatin1(key), text = settings_.text(name);
+  return text.isEmpty() ? settings_.default_text(name) : text;
 }
 
 bool OptionForm::wants(const Row& row) const {
   const config::Option& option = settings_.option(settings_.row_of(row.key));
   if (!words_.isEmpty()) return matches(option, words_);
-  const bool is_basic = option.level == config::Level::basic && suits_task(option, task_);
+  const bool is_basic = is_of_adapters(option)
+                            ? tuning_ == QLatin1String("lora")
+                            : option.level == config::Level::basic && suits_task(option, task_);
   return shows_all_ || row.is_pinned || is_basic || settings_.is_changed(row.key) ||
          !settings_.problem(row.key).isEmpty();
 }
@@ -112,7 +120,8 @@ void OptionForm::update_rows() {
 /** All of them take longer than a frame: they are made in several turns of the event loop. */
 void OptionForm::update_rows(int n_may_make) {
   n_shown_ = 0;
-  task_ = task();
+  task_ = in_force(kTask);
+  tuning_ = in_force(kTuning);
   bool has_new = std::exchange(has_new_, false);
   for (Group& group : groups_) {
     int n_of_group = 0;

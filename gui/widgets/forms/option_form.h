@@ -27,7 +27,8 @@ class OptionForm : public QWidget {
   /** The settings that the form may show, in this order. `has_headings`: the groups' names stand
    * above them. */
   void set_keys(const QStringList& keys, bool has_headings);
-  /** All of them, or the basic ones of the run's task and those that were changed or are wrong. */
+  /** All of them, or the basic ones of the run's task, those of adapters where these are trained,
+   * and those that were changed or are wrong. */
   void set_shows_all(bool all);
   /** Only those that have the words; an empty text: as set_shows_all() says. */
   void set_search(const QString& words);
@@ -63,7 +64,7 @@ class OptionForm : public QWidget {
     QFormLayout* form = nullptr;
     std::vector<Row> rows;
   };
-  QString task() const;
+  QString in_force(const char* key) const;
   bool wants(const Row& row) const;
   void make(Group& group, size_t row);
   void update_rows();
@@ -72,7 +73,7 @@ class OptionForm : public QWidget {
   void set_tab_order();
 
   SettingsModel& settings_;
-  QString prefix_, words_, reserved_, task_;
+  QString prefix_, words_, reserved_, task_, tuning_;
   bool shows_all_ = false, has_headings_ = false;
   bool has_new_ = false;  ///< a field was made that has no place in the tab order yet
   int n_shown_ = 0;

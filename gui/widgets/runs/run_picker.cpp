@@ -122,6 +122,10 @@ void RunPicker::take(std::vector<RunChoice> choices, const QString& trouble) {
   emit runs_read();
 }
 
+QString RunPicker::name() const {
+  return run_.empty() ? path_text(model_.filename()) : run_name(run_);
+}
+
 int RunPicker::row_of(const fs::path& run) const {
   for (size_t i = 0; i < choices_.size(); ++i)
     if (choices_[i].path == run) return static_cast<int>(i);

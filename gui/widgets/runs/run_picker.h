@@ -37,6 +37,8 @@ class RunPicker : public QWidget {
   const std::filesystem::path& run() const { return run_; }
   /** The value for --model: the run, one of its checkpoints, or a model directory; empty: none. */
   const std::filesystem::path& model() const { return model_; }
+  /** The name of the model for people, by its run or its directory. */
+  QString name() const;
   /** False until the runs have been read once. */
   bool has_read() const { return has_read_; }
   int n_runs() const { return static_cast<int>(choices_.size()); }

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "src/base/error.h"
@@ -81,7 +82,7 @@ volatile sig_atomic_t ends = 0;
 
 }  // namespace
 
-int serve_model(const ChatJob& chat, Session& session) {
+int serve_model(const ChatJob& chat, Session& session, bool wants_json) {
   const Job& job = chat.job;
   const auto integer = [&](const char* key) { return static_cast<int>(job.config.integer(key)); };
   const serve::ServerSettings settings = {.host = job.config.text("host"),
@@ -101,6 +102,8 @@ int serve_model(const ChatJob& chat, Session& session) {
     log_line(
         "warning: whoever reaches this address may ask: --api-key KEY lets those alone who "
         "know it");
+  if (wants_json)
+    print(nlohmann::ordered_json{{"host", settings.host}, {"port", server.port()}}.dump() + "\n");
   server.run([&](const auto& request, const auto& goes_on,
                  const auto& take_text) { return writer.write(request, goes_on, take_text); },
              [] { return ends == 0; });

@@ -303,6 +303,40 @@ TEST_F(NewRun, BasicHidesWhatFewNeed) {
   EXPECT_FALSE(child<QWidget>("field_adam_beta1")->isVisible());
 }
 
+TEST_F(NewRun, LoraShowsItsSettingsTogether) {
+  const char* const of_lora[] = {"lora_r",       "lora_alpha",       "lora_dropout",
+                                 "use_rslora",   "lora_targets",     "modules_to_save",
+                                 "quantization", "loraplus_lr_ratio"};
+  give_valid();
+  page_.show_step(NewRunPage::method_step);
+  ASSERT_TRUE(has_all_fields(page_));
+  const auto is_shown = [&](const char* key) {
+    auto* const field = page_.findChild<QWidget*>("field_" + QString::fromLatin1(key));
+    return field && field->isVisible();
+  };
+  for (const char* key : of_lora)
+    EXPECT_FALSE(is_shown(key)) << key;
+  auto& tuning = *child<QComboBox>("field_tuning");
+  const int lora = tuning.findData("lora");
+  ASSERT_GE(lora, 0);
+  tuning.setCurrentIndex(lora);
+  ASSERT_TRUE(has_all_fields(page_));
+  for (const char* key : of_lora)
+    EXPECT_TRUE(is_shown(key)) << key;
+  EXPECT_EQ(settings().text("tuning"), "lora");
+  // The rate that such a run takes where none is given.
+  EXPECT_TRUE(wait_until([&] { return settings().default_text("learning_rate") == "2e-4"; }));
+  const auto config = settings().config();
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(arguments_of(*config, config::kTrain).contains("--tuning=lora"));
+  picture(page_, "new_run_lora");
+  tuning.setCurrentIndex(tuning.findData("full"));
+  ASSERT_TRUE(has_all_fields(page_));
+  for (const char* key : of_lora)
+    EXPECT_FALSE(is_shown(key)) << key;
+  EXPECT_TRUE(wait_until([&] { return settings().default_text("learning_rate") != "2e-4"; }));
+}
+
 TEST_F(NewRun, SettingsGoToAFileAndComeBack) {
   give_valid();
   settings().set_text("learning_rate", "3e-5");

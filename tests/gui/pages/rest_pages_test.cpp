@@ -17,6 +17,8 @@
 #include <QTableView>
 #include <QTextEdit>
 #include <QTimeEdit>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "gui/pages/export/export_page.h"
 #include "gui/pages/samples/samples_page.h"
@@ -25,6 +27,7 @@
 #include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/runs/run_picker.h"
+#include "src/files/gguf/gguf.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"
@@ -207,6 +210,120 @@ TEST_F(Export, OptionsOfTheResultAreOnTheCommandLine) {
   go.click();
   ASSERT_TRUE(wait_for_end());
   EXPECT_TRUE(message.text().contains(": fp16”")) << message.text().toStdString();
+}
+
+TEST_F(Export, AGgufFileHasATypeAndAName) {
+  test::write_tiny_language_model(home / "model");
+  auto& form = part<QComboBox>(page, "export_form");
+  auto& type = part<QComboBox>(page, "export_gguf_type");
+  PlayedFerry ferry(home, "echo \"ferry: $*\" >&2\nexit 2\n");
+  show(home / "model");
+  EXPECT_TRUE(part<QComboBox>(page, "export_dtype").isVisible());
+  EXPECT_FALSE(type.isVisible());
+  const QString folder = target.text();
+  form.setCurrentIndex(1);
+  ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  EXPECT_FALSE(part<QComboBox>(page, "export_dtype").isVisible());
+  EXPECT_TRUE(type.isVisible());
+  EXPECT_EQ(target.text(), folder + ".gguf");
+  EXPECT_TRUE(go.isEnabled()) << trouble.text().toStdString();
+  EXPECT_TRUE(part<QPlainTextEdit>(page, "loading")
+                  .toPlainText()
+                  .startsWith("llama-cli -m " + target.text()))
+      << part<QPlainTextEdit>(page, "loading").toPlainText().toStdString();
+  // Fewer bits are fewer bytes.
+  type.setCurrentIndex(type.findData("f32"));
+  ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  const int64_t whole = page.check()->needed_bytes;
+  type.setCurrentIndex(type.findData("q8_0"));
+  ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  EXPECT_LT(page.check()->needed_bytes, whole / 3);
+  picture(page, "export_gguf");
+  go.click();
+  ASSERT_TRUE(wait_for_end());
+  for (const QString& word : {QStringLiteral("gguf"), QStringLiteral("q8_0")})
+    EXPECT_TRUE(message.text().contains(word)) << message.text().toStdString();
+  aim_at(home / "folder");
+  EXPECT_FALSE(go.isEnabled());
+  EXPECT_TRUE(trouble.text().contains("ends in .gguf")) << trouble.text().toStdString();
+  write_file(home / "mine.gguf", "mine");
+  aim_at(home / "mine.gguf");
+  EXPECT_TRUE(trouble.text().contains("Nothing is overwritten")) << trouble.text().toStdString();
+  form.setCurrentIndex(0);
+  ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  EXPECT_TRUE(trouble.text().contains("name of a GGUF file")) << trouble.text().toStdString();
+}
+
+TEST_F(Export, AClassifierIsNoGgufFile) {
+  test::write_tiny_model(home / "model");
+  show(home / "model");
+  part<QComboBox>(page, "export_form").setCurrentIndex(1);
+  ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  EXPECT_FALSE(go.isEnabled());
+  EXPECT_TRUE(trouble.text().contains("language model")) << trouble.text().toStdString();
+}
+
+TEST_F(Export, ACancelledGgufFileLeavesNothing) {
+  test::write_tiny_language_model(home / "model");
+  PlayedFerry ferry(home,
+                    "for word; do case $word in --output=*) f=${word#--output=};; esac; done\n"
+                    "d=${f%/*} n=${f##*/}\nmkdir -p \"$d\"\n"
+                    "echo x > \"$d/.$n.partial.tmp-$$-0\"\nexec sleep 30\n");
+  show(home / "model");
+  part<QComboBox>(page, "export_form").setCurrentIndex(1);
+  fs::create_directories(home / "out");
+  aim_at(home / "out/new.gguf");
+  go.click();
+  ASSERT_TRUE(wait_until([&] { return !fs::is_empty(home / "out"); }));
+  cancel.click();
+  ASSERT_TRUE(wait_until([&] { return fs::is_empty(home / "out"); }));
+  ASSERT_TRUE(wait_for_end());
+  EXPECT_TRUE(go.isEnabled());
+}
+
+/** The tiny language model with letters in place of words: llama.cpp has no tokenizer of words. */
+void write_model_of_letters(const fs::path& model) {
+  test::write_tiny_language_model(model);
+  std::ifstream config_file(model / "config.json");
+  const auto n_tokens = nlohmann::json::parse(config_file).at("vocab_size").get<int>();
+  nlohmann::json vocab = {{"[UNK]", 0}, {"[BOS]", 1}, {"[EOS]", 2}};
+  for (char letter = 'a'; static_cast<int>(vocab.size()) < n_tokens; ++letter) {
+    const auto id = static_cast<int>(vocab.size());
+    vocab[std::string(1, letter)] = id;
+  }
+  const nlohmann::json byte_level = {{"type", "ByteLevel"},
+                                     {"add_prefix_space", false},
+                                     {"trim_offsets", true},
+                                     {"use_regex", true}};
+  const nlohmann::json tokenizer = {
+      {"version", "1.0"},
+      {"added_tokens", nlohmann::json::array()},
+      {"pre_tokenizer", byte_level},
+      {"decoder", byte_level},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}}}};
+  std::ofstream(model / "tokenizer.json") << tokenizer.dump();
+}
+
+TEST_F(Export, TheRealProgramWritesAGgufFile) {
+  NEEDS_TRAINER();
+  write_model_of_letters(home / "model");
+  show(home / "model");
+  part<QComboBox>(page, "export_form").setCurrentIndex(1);
+  auto& type = part<QComboBox>(page, "export_gguf_type");
+  type.setCurrentIndex(type.findData("f16"));
+  aim_at(home / "out/my model.gguf");
+  go.click();
+  ASSERT_TRUE(wait_for_end(120000));
+  ASSERT_TRUE(message.text().isEmpty()) << message.text().toStdString();
+  auto& result = part<QLabel>(page, "result_text");
+  ASSERT_TRUE(wait_until([&] { return result.isVisible(); }));
+  EXPECT_TRUE(result.text().contains("my model.gguf"));
+  EXPECT_FALSE(part<QPushButton>(page, "try_button").isVisible());
+  const GgufFile file = GgufFile::open(home / "out/my model.gguf");
+  EXPECT_FALSE(file.tensors().empty());
+  EXPECT_EQ(std::get<std::string>(find_key(file.keys(), "general.architecture")->content), "llama");
+  EXPECT_FALSE(go.isEnabled());
+  picture(page, "export_gguf_done");
 }
 
 TEST_F(Export, WhatWasWrittenIsNotWrittenAgain) {

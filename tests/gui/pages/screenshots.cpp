@@ -30,12 +30,15 @@
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
 #include "gui/pages/new_run/new_run_page.h"
+#include "gui/pages/try_it/chat_panel.h"
+#include "gui/pages/try_it/try_it_page.h"
 #include "src/config/config.h"
 #include "tests/gui/pages/fill_check.h"
 #include "tests/gui/pages/layout_check.h"
 #include "tests/gui/pages/mirrored_words.h"
 #include "tests/gui/pages/words_check.h"
 #include "tests/gui/sample_runs.h"
+#include "tests/train/tiny_model.h"
 
 namespace ferry::gui::test {
 namespace {
@@ -121,6 +124,53 @@ void write_messages(const std::filesystem::path& file) {
         << labels[i % 3] << '\n';
 }
 
+/** A chat model that was trained from another one; gives its run. */
+std::filesystem::path write_chat_run(const std::filesystem::path& home,
+                                     const std::filesystem::path& runs) {
+  const auto origin = home / "models" / "small-chat";
+  ferry::test::write_tiny_chat_model(origin);
+  const auto run = write_run(runs, {.name = "2026-11-20_0730_small-chat_support",
+                                    .model = origin.string(),
+                                    .task = "causal-lm",
+                                    .dataset = "support.jsonl",
+                                    .has_checkpoint = false});
+  ferry::test::write_tiny_chat_model(run / "final");
+  return run;
+}
+
+/** Chats with faults that preflight finds: answers without a word, and chats that come again. */
+void write_chats(const std::filesystem::path& file) {
+  std::ofstream out(file);
+  for (int i = 0; i < 60; ++i)
+    out << R"({"messages": [{"role": "system", "content": "the old bird"},)"
+        << R"( {"role": "user", "content": "the house is"}, {"role": "assistant", "content": ")"
+        << (i % 10 == 3 ? ""
+            : i % 2     ? "red and very old"
+                        : "a blue car")
+        << R"("}, {"role": "user", "content": "a bird"},)"
+        << R"( {"role": "assistant", "content": "the green house"}]})" << '\n';
+}
+
+/** Shows a chat with both models; none answers in a picture. */
+void show_chat(ChatPanel& panel) {
+  const QString question = "My parcel has not come yet. What can I do?";
+  panel.chats().tuned().take_over(
+      {{.question = question,
+        .answer = "I am sorry for that. Please give me the number of your order, and I ask the "
+                  "carrier where it is.",
+        .note = {}},
+       {.question = "It is 4711.",
+        .answer = "Thank you. It left Hamburg this morning, and is with you tomorrow.",
+        .note = "Stopped."}});
+  panel.chats().set_compares(true);
+  panel.chats().base().take_over(
+      {{.question = question,
+        .answer = "Parcels are boxes.\nA parcel may be late for many reasons, such as:\n1. the "
+                  "weather\n2. a holiday\n3. the weather",
+        .note = "Cut here: the answer has as many tokens as were asked for."},
+       {.question = "It is 4711.", .answer = "4711 is a number.", .note = {}}});
+}
+
 /** `size`: of the pictures; empty: the usual one, and other sizes are looked at, too. */
 int take_set(const QString& directory, const QString& theme, const QString& language, QSize size) {
   const bool looks_at_sizes =
@@ -133,6 +183,7 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   AppSettings settings(home.filePath("app.ini"));
   const auto runs = to_path(home.filePath("runs"));
   const auto all = write_runs(runs);
+  const auto chat_run = write_chat_run(to_path(home.path()), runs);
   settings.set_runs_directory(runs);
   apply_theme(theme == "dark" ? Theme::dark : Theme::light);
   settings.set_theme(theme == "dark" ? Theme::dark : Theme::light);
@@ -205,6 +256,34 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
       }
       take(name);
     }
+  }
+  // A language model: the chat with its base beside it, the other form of export, adapters.
+  emit window.navigator().try_wanted(chat_run);
+  window.show_page(PageId::try_it);
+  auto& try_it = dynamic_cast<TryItPage&>(window.page(PageId::try_it));
+  for (int look = 0; look < kLooks && !try_it.is_chat(); ++look)
+    wait_ms(kLayoutMs);
+  show_chat(*try_it.findChild<ChatPanel*>());
+  take("try_it-chat");
+  emit window.navigator().export_wanted(chat_run);
+  window.show_page(PageId::export_model);
+  window.page(PageId::export_model).findChild<QComboBox*>("export_form")->setCurrentIndex(1);
+  take("export-gguf");
+  const auto chats = to_path(home.filePath("support.jsonl"));
+  write_chats(chats);
+  config::Config adapters;
+  for (const auto& [key, value] :
+       {std::pair{"model", home.filePath("models/small-chat").toStdString()},
+        {"dataset", chats.string()},
+        {"task", "causal-lm"},
+        {"tuning", "lora"}})
+    adapters.set(key, value, {config::Source::command_line, "test"});
+  emit window.navigator().new_run_wanted(adapters);
+  auto& chat_training = dynamic_cast<NewRunPage&>(window.page(PageId::new_run));
+  for (const auto& [step, name] : {std::pair{NewRunPage::data_step, "new_run-chats"},
+                                   {NewRunPage::method_step, "new_run-lora"}}) {
+    chat_training.show_step(step);
+    take(name);
   }
   std::fflush(stdout);
   return n_faults ? 1 : 0;

@@ -144,6 +144,56 @@ TEST(FerryProcess, ItsEndWaitsForNothing) {
   ASSERT_TRUE(wait_until([&] { return ::kill(pid, 0) != 0; }));
 }
 
+TEST(FerryProcess, ItEndsWithTheAppAlsoWhereThatIsKilled) {
+  TestHome home;
+  // PR_GET_PDEATHSIG: the signal that it gets at its parent's death.
+  PlayedFerry ferry(home,
+                    "exec ${FERRY_TEST_PYTHON:-python3} -c 'import ctypes\n"
+                    "n = ctypes.c_int()\nctypes.CDLL(None).prctl(2, ctypes.byref(n))\n"
+                    "print(n.value)'\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"serve"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  EXPECT_EQ(heard.text.trimmed(), QString::number(SIGKILL));
+}
+
+TEST(FerryProcess, TellsCodesVariablesAndTheEndOfWhatWasCancelled) {
+  TestHome home;
+  PlayedFerry ferry(home, "echo \"$FERRY_API_KEY\"\n[ \"$1\" = 3 ] && exit 3\nkill -9 $$\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"3"}, FerryProcess::Output::text, {{"FERRY_API_KEY", "a key"}});
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  EXPECT_EQ(heard.text, "a key\n");
+  EXPECT_EQ(process.exit_code(), 3);
+  process.start({"9"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return heard.failures.size() == 2; }));
+  EXPECT_EQ(process.exit_code(), 128 + SIGKILL);
+
+  PlayedFerry slow(home, "echo $$\nexec sleep 100000\n");
+  int n_cancelled = 0;
+  QObject::connect(&process, &FerryProcess::cancelled, [&] { ++n_cancelled; });
+  heard.text.clear();
+  process.start({"slow"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return heard.text.endsWith('\n'); }));
+  const pid_t pid = heard.text.toInt();
+  process.cancel();
+  ASSERT_TRUE(wait_until([&] { return n_cancelled == 1; }));
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST(FerryProcess, TellsHowMuchWasWritten) {
+  TestHome home;
+  PlayedFerry ferry(home, "head -c 300000 /dev/zero > out\necho done\nexec sleep 100000\n");
+  FerryProcess process;
+  Heard heard(process);
+  EXPECT_EQ(process.n_bytes_written(), 0);
+  process.start({"export"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return !heard.text.isEmpty(); }));
+  EXPECT_GE(process.n_bytes_written(), 5);
+}
+
 TEST(FerryProcess, TheLastMessageIsFound) {
   EXPECT_EQ(last_message("ferry: one\nferry: two\nand more\n"), "two\nand more");
   EXPECT_EQ(last_message("bare words\n"), "bare words");

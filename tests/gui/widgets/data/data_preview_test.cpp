@@ -10,6 +10,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/charts/length_chart.h"
 #include "gui/widgets/data/token_view.h"
+#include "gui/widgets/notice.h"
 #include "src/config/models/models.h"
 #include "tests/files/test_files.h"
 #include "tests/gui/waiting.h"
@@ -194,6 +195,54 @@ TEST_F(DataPreviews, AFaultFurtherDownStandsBesideTheFirstTexts) {
   EXPECT_FALSE(find<QLabel>("preview_error")->isVisibleTo(&view_));
 }
 
+/** Chats in which answers are empty, and most are there before. */
+std::string chats_with_faults() {
+  std::string rows;
+  for (int i = 0; i < 40; ++i) {
+    const char* const answer = i % 8 == 3 ? "" : i % 2 ? "red house" : "old car";
+    rows += R"({"messages": [{"role": "system", "content": "the bird"},)"
+            R"( {"role": "user", "content": "the old house"}, {"role": "assistant", "content": ")" +
+            std::string(answer) +
+            R"("}, {"role": "user", "content": "a bird"},)"
+            R"( {"role": "assistant", "content": "the red car"}]})"
+            "\n";
+  }
+  return rows;
+}
+
+TEST_F(DataPreviews, AChatsAnswersAreMarkedAndItsFaultsStandAboveTheTabs) {
+  ferry::test::write_tiny_chat_model(directory_ / "chat");
+  const auto data = directory_.write("chats.jsonl", chats_with_faults());
+  const Settings chat = {{"model", (directory_ / "chat").string()}, {"task", "causal-lm"}};
+  read(settings(data, chat));
+  ASSERT_TRUE(view_.preview() && view_.preview()->is_of_all);
+  const QString marked = underlined("preview_text").join('|');
+  EXPECT_TRUE(marked.contains("old car") && marked.contains("the red car"))
+      << marked.toStdString() << marked.toStdString();
+  EXPECT_FALSE(marked.contains("house") || marked.contains("bird")) << marked.toStdString();
+  // The row is its turns.
+  const auto* fields = find<QTableWidget>("preview_fields");
+  ASSERT_EQ(fields->rowCount(), 5);
+  EXPECT_EQ(fields->item(0, 0)->text() + ": " + fields->item(0, 1)->text(), "system: the bird");
+  EXPECT_EQ(fields->item(2, 0)->text() + ": " + fields->item(2, 1)->text(), "assistant: old car");
+  const auto* findings = find<QWidget>("preview_findings");
+  EXPECT_TRUE(findings->isVisibleTo(&view_));
+  const auto notices = findings->findChildren<Notice*>();
+  ASSERT_EQ(static_cast<size_t>(notices.size()), view_.preview()->findings.size());
+  QStringList said;
+  for (const Notice* notice : notices)
+    said << notice->text();
+  EXPECT_TRUE(said.join('|').contains("answers are empty")) << said.join('|').toStdString();
+  EXPECT_TRUE(said.join('|').contains("are there before")) << said.join('|').toStdString();
+  // Data without faults have no list.
+  read(settings(
+      directory_.write("one.jsonl", R"({"messages": [{"role": "user", "content": "a bird"},)"
+                                    R"( {"role": "assistant", "content": "red car"}]})"
+                                    "\n"),
+      chat));
+  EXPECT_FALSE(findings->isVisibleTo(&view_)) << said.join('|').toStdString();
+}
+
 TEST_F(DataPreviews, AQuestionThatIsTooLongIsLeftOut) {
   std::string rows;
   for (int i = 0; i < 300; ++i)
@@ -260,8 +309,17 @@ TEST_F(DataPreviews, Pictures) {
   } catch (const Error&) {
     has_model = false;
   }
+  ferry::test::write_tiny_chat_model(directory_ / "chat");
+  directory_.write("chats.jsonl", chats_with_faults());
   for (const auto theme : {Theme::light, Theme::dark}) {
     apply_theme(theme);
+    read(settings(directory_ / "chats.jsonl",
+                  {{"model", (directory_ / "chat").string()}, {"task", "causal-lm"}}));
+    find<QTabWidget>("preview_tabs")->setCurrentIndex(0);
+    view_.setAutoFillBackground(true);
+    view_.grab();
+    view_.grab().save(QString("%1/preview_%2_chats.png")
+                          .arg(QString(directory), theme == Theme::light ? "light" : "dark"));
     for (const bool is_ner : {false, true}) {
       Settings more = {{"max_length", is_ner ? "32" : "128"}};
       if (!has_model) more = {};
