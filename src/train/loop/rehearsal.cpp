@@ -116,17 +116,41 @@ class Rehearsal {
     const TokenizedDataset alone = dataset_of(texts);
     double sum = 0, n_items = 0;
     for (int64_t i = 0; i < alone.size(); ++i) {
-      const auto [loss, n] = loss_of(alone, i);
-      sum += loss * n;
-      n_items += n;
+      const HostLoss one = loss_of(alone, {&i, 1});
+      sum += one.loss * one.n_items;
+      n_items += one.n_items;
     }
-    const double together = loss_of(train, pack).first, apart = sum / std::max(n_items, 1.0);
-    constexpr double kRounding = 0.02;  // of 16 bits
-    if (std::abs(together - apart) <= kRounding * std::max(1.0, std::abs(apart))) return;
+    const double together = loss_of(train, {&pack, 1}).loss, apart = sum / std::max(n_items, 1.0);
+    if (is_same_loss(together, apart)) return;
     throw Error(Fault::machine, "preflight.packing",
                 fmt::format("{} packed texts have a loss of {:.5g}, each by itself {:.5g}",
                             texts.size(), together, apart),
                 "this is a fault of Ferry: please report it, and train with packing = false");
+  }
+
+  /** Throws Error(machine) where the first samples have another loss as a micro-batch than one by
+   * one: a step's result would depend on how it is cut. Losses of two parts, and such as are drawn,
+   * are no plain means over items. */
+  void compare_accumulated() {
+    constexpr size_t kSamples = 4;
+    if (data_.task->draws_asked_tokens() || data_.task->compares_answers()) return;
+    std::vector<int64_t> samples = samples_of(data_, data_.token_sizes.back());
+    samples.resize(std::min(samples.size(), kSamples));
+    if (samples.size() < 2) return;
+    double sum = 0, n_items = 0;
+    for (const int64_t sample : samples) {
+      const HostLoss one = loss_of(data_.train, {&sample, 1});
+      if (one.has_ends) return;
+      sum += one.loss * one.n_items;
+      n_items += one.n_items;
+    }
+    const double together = loss_of(data_.train, samples).loss,
+                 apart = sum / std::max(n_items, 1.0);
+    if (is_same_loss(together, apart)) return;
+    throw Error(Fault::machine, "preflight.accumulation",
+                fmt::format("{} samples have a loss of {:.5g} as a micro-batch, one by one {:.5g}",
+                            samples.size(), together, apart),
+                "this is a fault of Ferry: please report it");
   }
 
   /** Seconds of the samples of one step. */
@@ -159,12 +183,21 @@ class Rehearsal {
   }
 
  private:
-  /** The loss of a sample, and its items. */
-  std::pair<double, double> loss_of(const TokenizedDataset& from, int64_t sample) {
+  /** The loss of a micro-batch, and its items. */
+  struct HostLoss {
+    double loss = 0, n_items = 0;
+    bool has_ends = false;
+  };
+  HostLoss loss_of(const TokenizedDataset& from, std::span<const int64_t> samples) {
     MicroBatch batch;
-    const int64_t samples[] = {sample};
     const HostBatch one = collator_.collate(from, samples, data_.token_sizes, {}, batch);
-    return {session_.evaluate(one, nullptr), static_cast<double>(one.n_label_items)};
+    return {session_.evaluate(one, nullptr), static_cast<double>(one.n_label_items),
+            one.n_end_items > 0};
+  }
+  static bool is_same_loss(double together, double apart) {
+    constexpr double kRounding = 0.02;  // of 16 bits
+    if (!std::isfinite(apart)) return true;  // the first step says so
+    return std::abs(together - apart) <= kRounding * std::max(1.0, std::abs(apart));
   }
 
   double left_s() const { return kMost_s - seconds_after(start_); }
@@ -213,7 +246,10 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   StepBatches batches(job.model.tokenizer, job.data, job.model.table);
   Rehearsal rehearsal(session, job);
   rehearsal.try_sizes();
-  if (n_done == 0 && job.config.flag("preflight")) rehearsal.compare_packed();
+  if (n_done == 0 && job.config.flag("preflight")) {
+    rehearsal.compare_packed();
+    rehearsal.compare_accumulated();
+  }
   // The run's first step has the most micro-batches.
   const double step_s = rehearsal.time_of(batches.of_step(0));
   const double samples_s = rehearsal.time_of_samples(job);
