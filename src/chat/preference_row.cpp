@@ -300,10 +300,6 @@ RatedAnswer read_rating(const Json& row,
   return out;
 }
 
-bool has_preference(const Json& row) {
-  return row.is_object() && names_in(row);
-}
-
 std::variant<TextPair, ChatPair> read_preference(const Json& row,
                                                  const PreferenceColumns& columns,
                                                  bool are_chats,

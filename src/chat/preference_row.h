@@ -39,9 +39,6 @@ RatedAnswer read_rating(const Json& row,
                         bool are_chats,
                         const std::string& place);
 
-/** True of an object that has two answers to compare. */
-bool has_preference(const Json& row);
-
 /** A row of texts is one of chats where `are_chats`. Throws Error(data) "data.preferences" with the
  * place where the row is none, or its answers are no chats that read_row() takes. */
 std::variant<TextPair, ChatPair> read_preference(const Json& row,

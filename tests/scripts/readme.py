@@ -65,6 +65,8 @@ def write_files(root, ferry, environment):
     (root / '.cache/SmolLM2-135M-Instruct/chat_template.jinja').write_text('{% for m in messages %}{{ m.role + m.content + eos_token }}{% endfor %}')
     turns = [{'role': 'user', 'content': 'Who won?'}, {'role': 'assistant', 'content': 'The match ended two all.'}]
     (root / 'chats.jsonl').write_text((json.dumps({'messages': turns}) + '\n') * 8)
+    pair = {'prompt': 'Who won? ', 'chosen': 'The match ended two all.', 'rejected': 'The match.'}
+    (root / 'pairs.jsonl').write_text((json.dumps(pair) + '\n') * 8)
     row = next(line for block in blocks((ROOT / 'README.md').read_text()) for line in block if line.startswith('{"prompt"'))
     (root / 'train.jsonl').write_text((row + '\n') * 8)  # README's own
 
