@@ -7846,5 +7846,17 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>chats are written by the template %1, and the model was made for another template, its own</source>
         <translation>对话按模板 %1 书写，而模型是按它自己的另一个模板制作的</translation>
     </message>
+    <message>
+        <source>%1: chats of &apos;%2&apos; and &apos;%3&apos;</source>
+        <translation>%1：对话由 &apos;%2&apos; 和 &apos;%3&apos; 组成</translation>
+    </message>
+    <message>
+        <source>%1: chats of &apos;%2&apos;</source>
+        <translation>%1：对话来自 &apos;%2&apos;</translation>
+    </message>
+    <message>
+        <source>%1: not read: %2</source>
+        <translation>%1：未读取 %2</translation>
+    </message>
 </context>
 </TS>

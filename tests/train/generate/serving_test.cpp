@@ -77,6 +77,13 @@ class Serving : public RunTest {
 
 constexpr const char* kChats = "/v1/chat/completions";
 
+TEST_F(Serving, ALineOfJsonTellsProgramsWhereItListens) {
+  start_server({"--json"});
+  std::string line;
+  wait_until([&] { return (line = text_of(root_ / "serve_out")).ends_with('\n'); });
+  EXPECT_EQ(json::parse(line), (json{{"host", "127.0.0.1"}, {"port", port_}}));
+}
+
 TEST_F(Serving, AnswersAsTheModelDoes) {
   start_server();
   const std::string first = generated("[BOS] the red car [EOS]is");
