@@ -57,7 +57,7 @@ TEST(Preference, AnswersAloneAreAskedForButOddsTeachThePrompt) {
   EXPECT_EQ(n_asked(orpo, 1), n_rejected - n_prompt);
   EXPECT_EQ(orpo.batch.n_end_items, static_cast<int64_t>(n_chosen - 1));
   EXPECT_THAT(orpo.batch.preferences, ElementsAre(0, static_cast<float>(n_prompt - 1), 0, 0,
-                          static_cast<float>(n_prompt - 1), 0));
+                                                  static_cast<float>(n_prompt - 1), 0));
 }
 
 TEST(Preference, APromptWithoutRoomIsLeftOutWithBothAnswers) {

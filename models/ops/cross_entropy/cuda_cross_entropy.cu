@@ -103,8 +103,8 @@ void logits_backward(const LogitsBackward& its, const Launch& on) {
         take_row_back<E, kPack>
             <<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(on.stream)>>>(
                 static_cast<int>(n_classes / kPack), its.first_class, as<E>(its.logits), its.labels,
-                its.lse, its.uniform, its.on_label, its.factor,
-                its.cap > 0 ? 1.0f / its.cap : 0.0f, its.row_weights);
+                its.lse, its.uniform, its.on_label, its.factor, its.cap > 0 ? 1.0f / its.cap : 0.0f,
+                its.row_weights);
       },
       its.logits);
   check_launch("take_row_back");

@@ -99,13 +99,14 @@ std::vector<Option> data_options() {
                           {"token_classification", "token-classification"},
                           {"qa", "question-answering"},
                           {"question_answering", "question-answering"}},
-       .help = "What is trained: a classifier of texts; the masked language model of an encoder "
-               "(mlm) or the language model of a decoder (causal-lm), both on texts without "
-               "labels; a tagger of words, such as names (token-classification); a reader that "
-               "finds answers in a text (question-answering); or, from pairs of a better and a "
-               "worse answer to the same prompt, a language model that prefers the better ones "
-               "(preference; kto from single good and bad ones) or a classifier that gives answers a "
-               "number (reward)."},
+       .help =
+           "What is trained: a classifier of texts; the masked language model of an encoder "
+           "(mlm) or the language model of a decoder (causal-lm), both on texts without "
+           "labels; a tagger of words, such as names (token-classification); a reader that "
+           "finds answers in a text (question-answering); or, from pairs of a better and a "
+           "worse answer to the same prompt, a language model that prefers the better ones "
+           "(preference; kto from single good and bad ones) or a classifier that gives answers a "
+           "number (reward)."},
       {.key = "problem_type",
        .label = "Kind of labels",
        .type = Type::choice,
@@ -487,10 +488,11 @@ std::vector<Option> data_options() {
        .group = kOutputGroup,
        .value = "true",
        .verbs = kExport,
-       .help = "Asks a language model that was written and the one it was made from for the same "
-               "tokens, up to 200, and refuses it where they answer otherwise. It takes the time and "
-               "memory to run both, one after the other; off leaves it at the bytes, which are "
-               "always compared."},
+       .help =
+           "Asks a language model that was written and the one it was made from for the same "
+           "tokens, up to 200, and refuses it where they answer otherwise. It takes the time and "
+           "memory to run both, one after the other; off leaves it at the bytes, which are "
+           "always compared."},
       {.key = "resume_from_checkpoint",
        .label = "Run to resume",
        .type = Type::path,

@@ -17,8 +17,8 @@ namespace ferry {
  * checkpoint were moved there.
  *
  * Writes config.json, the tokenizer's files, generation_config.json and the weights of the model in
- * `from` to the new directory `to`, then reads the weights back and compares every byte. `check` gets
- * the whole before it appears at `to`, where nothing is left when anything fails. */
+ * `from` to the new directory `to`, then reads the weights back and compares every byte. `check`
+ * gets the whole before it appears at `to`, where nothing is left when anything fails. */
 void export_model(const std::filesystem::path& from,
                   const std::filesystem::path& to,
                   std::optional<DType> dtype = {},

@@ -195,7 +195,7 @@ class Rehearsal {
             one.n_end_items > 0};
   }
   static bool is_same_loss(double together, double apart) {
-    constexpr double kRounding = 0.02;  // of 16 bits
+    constexpr double kRounding = 0.02;       // of 16 bits
     if (!std::isfinite(apart)) return true;  // the first step says so
     return std::abs(together - apart) <= kRounding * std::max(1.0, std::abs(apart));
   }

@@ -312,8 +312,8 @@ TEST_F(SharedSteps, NameAProcessThatStandsStill) {
   expect_same_run("one", "still");
 }
 
-/** A seeded sample; FERRY_LONG=1: 24 kills. Once there were so many, the last run goes on to its end.
- * A GPU's processes need seconds to start. */
+/** A seeded sample; FERRY_LONG=1: 24 kills. Once there were so many, the last run goes on to its
+ * end. A GPU's processes need seconds to start. */
 TEST_F(SharedSteps, AreKilledAtAnyMoment) {
   const int most_ms = device() == "cuda" ? 12000 : 4000;
   std::mt19937 random(7);
