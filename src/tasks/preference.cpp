@@ -37,7 +37,7 @@ class Means {
  public:
   void add(std::string_view name, double value) {
     const auto found = std::ranges::find(all_, name, &Mean::name);
-    Mean& mean = found == all_.end() ? all_.emplace_back(std::string(name)) : *found;
+    Mean& mean = found == all_.end() ? all_.emplace_back(Mean{.name = std::string(name)}) : *found;
     mean.sum += value;
     ++mean.n;
   }
