@@ -696,7 +696,7 @@ int run_export(const config::CommandLine& command) {
   nlohmann::ordered_json said = {{"model", to.string()}};
   const auto check = [&](const std::filesystem::path& written) {
     // States on a drive are no files that a model is read from.
-    if (!command.config.flag("export_check") || runs::pin_record_of(from)) return;
+    if (!command.config.flag("compare_export") || runs::pin_record_of(from)) return;
     if (const auto found = compare_models(from, written)) {
       log_line(found->text());
       said["compared"] = *found->json();

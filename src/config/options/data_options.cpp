@@ -482,7 +482,7 @@ std::vector<Option> data_options() {
                "weights, or --dtype decides. "
                "f16 and bf16 take half of f32, q8_0 a bit more than a quarter; fewer bits answer "
                "faster and a little worse."},
-      {.key = "export_check",
+      {.key = "compare_export",
        .label = "Compare answers after an export",
        .type = Type::boolean,
        .group = kOutputGroup,
