@@ -114,8 +114,11 @@ std::optional<Likeness> compare_models(const fs::path& made_from,
   if (!kind_of_model(model.config()).generates()) return std::nullopt;
   AlongText first, second;
   try {
-    Job job = job_of(made_from, n_tokens);
-    const int64_t n = affordable(job, std::min(n_tokens, job.generation.rule.context - 1));
+    const Job job = job_of(made_from, n_tokens);
+    // The last token is not read.
+    const int64_t room =
+        shape_of(job.generation).cache_tokens - job.generation.longest_prompt() + 1;
+    const int64_t n = affordable(job, std::min(n_tokens, room));
     set_up_torch({.deterministic = true});
     first = along(job, {}, n);
     second = along(job_of(written, n_tokens), first.ids, n);

@@ -48,6 +48,14 @@ TEST_F(ExportCheck, ACopyAnswersTheSame) {
   EXPECT_THAT(found->text(), HasSubstr("20 tokens"));
 }
 
+TEST_F(ExportCheck, AShortContextHasFewerTokens) {
+  const auto found = compare_models(dir_ / "model", dir_ / "model");
+  ASSERT_TRUE(found);
+  EXPECT_GT(found->n_tokens, 32);
+  EXPECT_LT(found->n_tokens, 64 + 1);
+  EXPECT_EQ(found->n_same, found->n_tokens);
+}
+
 TEST_F(ExportCheck, RoundingIsTold) {
   const auto found = compare_models(
       dir_ / "model", changed([](const auto&, float* values, const std::vector<int64_t>& shape) {
