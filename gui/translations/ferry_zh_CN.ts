@@ -3905,6 +3905,10 @@
         <source>Fix what is wrong first: a preset holds valid settings.</source>
         <translation>请先修正错误：预设只保存有效的设置。</translation>
     </message>
+    <message>
+        <source>Prefer better answers</source>
+        <translation>偏好更好的回答</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::QueueSection</name>

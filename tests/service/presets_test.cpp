@@ -29,6 +29,7 @@ const std::map<std::string, std::string> kTaskWords = {{"classification", "class
                                                        {"token-classification", "ner"},
                                                        {"question-answering", "qa"},
                                                        {"mlm", "mlm"},
+                                                       {"preference", "dpo"},
                                                        {"causal-lm", "lm"}};
 
 class PresetPlans : public testing::Test {

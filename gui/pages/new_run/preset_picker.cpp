@@ -101,6 +101,7 @@ QString task_name(const QString& task) {
   if (task == "token-classification") return PresetPicker::tr("Tag words");
   if (task == "question-answering") return PresetPicker::tr("Answer questions from a text");
   if (task == "causal-lm") return PresetPicker::tr("Write texts");
+  if (task == "preference") return PresetPicker::tr("Prefer better answers");
   if (task == "mlm") return PresetPicker::tr("Adapt an encoder to texts");
   return PresetPicker::tr("Files that are no presets");
 }
@@ -170,8 +171,8 @@ void PresetList::fill() {
   const QStringList words = search_->text().toCaseFolded().split(' ', Qt::SkipEmptyParts);
   QTreeWidgetItem* first = nullptr;
   QTreeWidgetItem* again = nullptr;
-  for (const char* task :
-       {"classification", "token-classification", "question-answering", "causal-lm", "mlm", ""}) {
+  for (const char* task : {"classification", "token-classification", "question-answering",
+                           "causal-lm", "preference", "mlm", ""}) {
     for (int row = 0; row < presets_.rowCount(); ++row) {
       const QModelIndex index = presets_.index(row);
       if (field(presets_, row, PresetModel::task_role) != task) continue;
