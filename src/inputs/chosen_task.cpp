@@ -16,6 +16,7 @@ namespace ferry {
 namespace {
 
 constexpr std::string_view kTask = "causal-lm";
+constexpr std::string_view kPairsTask = "preference";
 
 /** The configuration of the model, where it is on this machine or known by its name. */
 std::optional<HfConfig> config_of_model(const config::Config& config) {
@@ -37,17 +38,28 @@ bool is_language_model(const HfConfig& model) {
   return model.architectures.empty() || kind_of_model(model).name == kTask;
 }
 
-/** The first row is one of turns. */
-bool holds_chats(const config::Config& config, const std::string& data) {
+/** The first of the rows of a form; none where the data do not have that form. */
+std::optional<Example> first_row(const config::Config& config, const std::string& data,
+                                 RowForm form) {
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   try {
-    const RowNeed rows = {.form = RowForm::documents, .labels = LabelUse::ignored};
+    const RowNeed rows = {.form = form, .labels = LabelUse::ignored};
     const auto examples = open_dataset(dataset_options(setting, data, rows))->examples();
     Example first;
-    return examples->next(first) && first.is_chat;
-  } catch (const Error&) {  // no documents
-    return false;
+    if (examples->next(first)) return first;
+  } catch (const Error&) {  // another form
   }
+  return std::nullopt;
+}
+
+bool holds_chats(const config::Config& config, const std::string& data) {
+  const auto first = first_row(config, data, RowForm::documents);
+  return first && first->is_chat;
+}
+
+/** The rows have a better and a worse answer each. */
+bool holds_pairs(const config::Config& config, const std::string& data) {
+  return first_row(config, data, RowForm::preferences).has_value();
 }
 
 /** The data can be read with labels, those of a column that is one by its name or alone. */
@@ -75,6 +87,13 @@ std::string choose_task(config::Config& config) {
     const auto model = config_of_model(config);
     if (!model || !is_language_model(*model)) return {};
     const std::string& data = config.text("dataset");
+    if (!data.empty() && holds_pairs(config, data)) {
+      config.choose("task", kPairsTask, "the model and the data");
+      return fmt::format(
+          "task = {}: the model is a decoder, and rows of '{}' have a chosen and a rejected answer "
+          "(--task reward trains a reward model)",
+          kPairsTask, data);
+    }
     if (!data.empty() && has_labels(config, data)) return {};
     const std::string why =
         data.empty() ? "the model is a decoder, and no data are given"

@@ -27,6 +27,8 @@ class ForPrograms : public FerryTest {
     directory_.write("book.txt", "It was the best of times.\n");
     directory_.write("notes.md", "# A heading\n\nIt was the best of times.\n");
     directory_.write("pc.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+    directory_.write("pairs.jsonl",
+                     "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n");
     directory_.write("labelled.tsv", "text\tlabel\na b\tx\nc d\ty\n");
   }
   /** The task of a model from scratch: no weights are needed. */
@@ -46,6 +48,14 @@ TEST_F(ForPrograms, ADecoderWithoutLabelsIsALanguageModel) {
   EXPECT_CONTAINS(said.err,
                   "task = causal-lm: the model is a decoder, and 'book.txt' has no labels");
   EXPECT_CONTAINS(said.out, "llama for causal-lm");
+}
+
+TEST_F(ForPrograms, ADecoderWithPairsOfAnswersLearnsToPrefer) {
+  EXPECT_EQ(task_of("llama --dataset pairs.jsonl"), "preference");
+  EXPECT_EQ(task_of("llama --task reward --dataset pairs.jsonl"), "reward");
+  const Outcome said = run("plan --from-config llama --device cpu --dataset pairs.jsonl");
+  EXPECT_CONTAINS(said.err, "task = preference: the model is a decoder");
+  EXPECT_CONTAINS(said.out, "llama for preference");
 }
 
 TEST_F(ForPrograms, AnEncoderWithoutLabelsIsToldOfTheTasksThatNeedNone) {
