@@ -39,7 +39,8 @@ bool is_language_model(const HfConfig& model) {
 }
 
 /** The first of the rows of a form; none where the data do not have that form. */
-std::optional<Example> first_row(const config::Config& config, const std::string& data,
+std::optional<Example> first_row(const config::Config& config,
+                                 const std::string& data,
                                  RowForm form) {
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   try {

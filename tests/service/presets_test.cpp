@@ -25,12 +25,10 @@ std::string cards_of(const PresetFacts& facts) {
 }
 
 /** Words for tasks in the names of presets. */
-const std::map<std::string, std::string> kTaskWords = {{"classification", "classify"},
-                                                       {"token-classification", "ner"},
-                                                       {"question-answering", "qa"},
-                                                       {"mlm", "mlm"},
-                                                       {"preference", "dpo"},
-                                                       {"causal-lm", "lm"}};
+const std::map<std::string, std::string> kTaskWords = {
+    {"classification", "classify"}, {"token-classification", "ner"},
+    {"question-answering", "qa"},   {"mlm", "mlm"},
+    {"preference", "dpo"},          {"causal-lm", "lm"}};
 
 class PresetPlans : public testing::Test {
  protected:
