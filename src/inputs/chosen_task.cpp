@@ -9,6 +9,7 @@
 #include "src/config/models/models.h"
 #include "src/data/run_dataset.h"
 #include "src/files/hf/hf_config.h"
+#include "src/inputs/data.h"
 #include "src/inputs/model_files.h"
 #include "src/tasks/task.h"
 
@@ -38,29 +39,9 @@ bool is_language_model(const HfConfig& model) {
   return model.architectures.empty() || kind_of_model(model).name == kTask;
 }
 
-/** The first of the rows of a form; none where the data do not have that form. */
-std::optional<Example> first_row(const config::Config& config,
-                                 const std::string& data,
-                                 RowForm form) {
-  const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
-  try {
-    const RowNeed rows = {.form = form, .labels = LabelUse::ignored};
-    const auto examples = open_dataset(dataset_options(setting, data, rows))->examples();
-    Example first;
-    if (examples->next(first)) return first;
-  } catch (const Error&) {  // another form
-  }
-  return std::nullopt;
-}
-
 bool holds_chats(const config::Config& config, const std::string& data) {
   const auto first = first_row(config, data, RowForm::documents);
   return first && first->is_chat;
-}
-
-/** The rows have a better and a worse answer each. */
-bool holds_pairs(const config::Config& config, const std::string& data) {
-  return first_row(config, data, RowForm::preferences).has_value();
 }
 
 /** The data can be read with labels, those of a column that is one by its name or alone. */

@@ -263,12 +263,45 @@ Texts texts_to_train_on(const config::Config& config,
   return texts;
 }
 
+std::optional<Example> first_row(const config::Config& config,
+                                 const std::string& data,
+                                 RowForm form) {
+  try {
+    const RowNeed rows = {.form = form, .labels = LabelUse::ignored};
+    const auto examples = open_dataset(dataset_options(config, data, rows))->examples();
+    Example first;
+    if (examples->next(first)) return first;
+  } catch (const Error&) {  // another form, or what its reader will say
+  }
+  return std::nullopt;
+}
+
+bool holds_pairs(const config::Config& config, const std::string& data) {
+  return first_row(config, data, RowForm::preferences).has_value();
+}
+
+namespace {
+
+/** The task that measures a model on data. A classifier with one number is a reward model where
+ * the rows have a better and a worse answer. */
+const TaskKind& kind_that_measures(const config::Config& config, const HfConfig& model) {
+  const TaskKind& kind = kind_of_model(model);
+  const std::string& data = config.text("dataset");
+  if (kind.head != HeadKind::classification || n_labels_without_data(model) != 1 || data.empty() ||
+      std::filesystem::is_fifo(data) || !holds_pairs(config, data))
+    return kind;
+  return task_kind("reward");
+}
+
+}  // namespace
+
 Texts texts_to_answer(const config::Config& config,
                       const HfDirectory& model,
                       const Tokenizer& tokenizer,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
-  const TaskKind& kind = kind_of_model(model.config());
+  const TaskKind& kind =
+      wants_labels ? kind_that_measures(config, model.config()) : kind_of_model(model.config());
   TaskSettings settings = task_settings(config, model.config());
   if (reads_chats(kind)) settings.chats = chat_encoder_of(config, model, tokenizer);
   if (!wants_labels) settings.long_prompts = LongPrompts::refuse;  // each text has its answer

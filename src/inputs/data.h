@@ -62,6 +62,13 @@ std::shared_ptr<const DatasetReader> open_training_data(const config::Config& co
                                                         RowNeed rows,
                                                         const LabelScheme* known = nullptr);
 
+/** The first of the rows of a form in a data set; none where the data cannot be read so. */
+std::optional<Example> first_row(const config::Config& config,
+                                 const std::string& data,
+                                 RowForm form);
+/** The rows of the data set have a better and a worse answer each. */
+bool holds_pairs(const config::Config& config, const std::string& data);
+
 /** The kind of the task that a training's settings name. */
 const TaskKind& task_kind_of(const config::Config& config);
 

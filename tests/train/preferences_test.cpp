@@ -88,7 +88,10 @@ TEST_F(Preferences, TheBetterAnswersBecomeLikelier) {
   EXPECT_EQ(first.at("rewards/chosen").get<double>() - first.at("rewards/rejected").get<double>(),
             first.at("rewards/margins"));
 
-  // It is a language model as before.
+  // A language model as before, which `ferry eval` asks for texts.
+  const Outcome asked = ferry({"eval", "--model=dpo", "--dataset=dev.jsonl", "--device=cpu"});
+  EXPECT_EQ(asked.code(), 4);
+  EXPECT_NE(asked.err.find("--eval-dataset"), std::string::npos) << asked.err;
   EXPECT_EQ(ferry({"generate", "--model=dpo", "--max-new-tokens=3", "the car is"}).code(), 0)
       << text_of(root_ / "err");
 }
@@ -214,6 +217,21 @@ TEST_F(Preferences, ARewardModelGivesNumbers) {
   const json config = json::parse(text_of(root_ / "reward/final/config.json"));
   EXPECT_EQ(config["architectures"][0], "LlamaForSequenceClassification");
   EXPECT_EQ(config["id2label"].size(), 1u);
+
+  // `ferry eval` measures it on pairs as the run did at its end.
+  ASSERT_EQ(
+      ferry({"eval", "--model=reward", "--dataset=dev.jsonl", "--device=" + device(), "--json"})
+          .code(),
+      0)
+      << text_of(root_ / "err");
+  const json asked = json::parse(text_of(root_ / "out"));
+  const json end = last_evaluation("reward");
+  EXPECT_EQ(asked.at("samples"), 16);
+  for (const char* name : {"accuracy", "margin", "mean_reward"})
+    EXPECT_NEAR(asked.at(name).get<double>(), end.at(std::string("eval_") + name).get<double>(),
+                1e-4)
+        << name;
+  EXPECT_NEAR(asked.at("eval_loss").get<double>(), end.at("eval_loss").get<double>(), 1e-4);
 }
 
 TEST_F(Preferences, BadInputIsNamed) {

@@ -392,8 +392,9 @@ void refuse_meaning(std::string_view place,
   };
   constexpr std::string_view kPreference = "has answers that are compared (DPO, reward models)";
   constexpr std::string_view kToChosen =
-      "--task preference learns from both answers, --task reward gives answers a number; to train "
-      "on the chosen ones alone: --text-column prompt --text-pair-column chosen";
+      "`ferry train --task preference` learns from both answers, `ferry train --task reward` gives "
+      "answers a number, and both measure the pairs of --eval-dataset; to read the chosen answers "
+      "alone: --text-column prompt --text-pair-column chosen";
   constexpr std::string_view kSystem = "holds a system prompt, which would be left out";
   constexpr Meaning kMeanings[] = {
       {"chosen", kPreference, kToChosen, false},
