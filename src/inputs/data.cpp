@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <utility>
 
 #include "models/family.h"
@@ -282,15 +283,22 @@ bool holds_pairs(const config::Config& config, const std::string& data) {
 
 namespace {
 
-/** The task that measures a model on data. A classifier with one number is a reward model where
- * the rows have a better and a worse answer. */
+/** The task that measures a model on data. On pairs of answers a classifier with one number is a
+ * reward model, and a language model of a run by preference (config.task) is measured as there. */
 const TaskKind& kind_that_measures(const config::Config& config, const HfConfig& model) {
   const TaskKind& kind = kind_of_model(model);
   const std::string& data = config.text("dataset");
-  if (kind.head != HeadKind::classification || n_labels_without_data(model) != 1 || data.empty() ||
-      std::filesystem::is_fifo(data) || !holds_pairs(config, data))
-    return kind;
-  return task_kind("reward");
+  if (data.empty() || std::filesystem::is_fifo(data)) return kind;
+  if (kind.head == HeadKind::classification && n_labels_without_data(model) == 1 &&
+      holds_pairs(config, data))
+    return task_kind("reward");
+  const TaskKind& of_run = task_kind_of(config);
+  const bool compares =
+      of_run.rows.form == RowForm::preferences || of_run.rows.form == RowForm::ratings;
+  if (kind.head == HeadKind::causal_lm && of_run.head == kind.head && compares &&
+      first_row(config, data, of_run.rows.form))
+    return of_run;
+  return kind;
 }
 
 }  // namespace

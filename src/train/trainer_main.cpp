@@ -620,11 +620,13 @@ struct AskedModel {
 };
 
 int run_eval(config::CommandLine command) {
-  const Job job = prepare(std::move(command.config), {.purpose = Purpose::evaluation});
+  const config::Config settings = command.config;
+  Job job = prepare(std::move(command.config), {.purpose = Purpose::evaluation});
   start_torch(job.config, job.machine);
-  const AskedModel asked(job);
   for (const std::string& note : job.notes)
     log_line(note);
+  take_references_of(command.first_model, settings, job);
+  const AskedModel asked(job);
   Evaluation evaluation = evaluate(*asked.session, job.model, job.data);
   if (command.wants_json)
     fmt::print("{}\n", to_json(evaluation, job.data).dump());

@@ -63,6 +63,24 @@ class Preferences : public RunTest {
       if (auto its = json::parse(line); its.contains("eval_loss")) last = std::move(its);
     return last;
   }
+  /** `ferry eval` of a run says of the data what the run itself said at its end. */
+  static void expect_same(const std::string& run, const std::string& data) {
+    SCOPED_TRACE(run);
+    ASSERT_EQ(
+        ferry({"eval", "--model=" + run, "--dataset=" + data, "--json", "--device=" + device()})
+            .code(),
+        0)
+        << text_of(root_ / "err");
+    const json asked = json::parse(text_of(root_ / "out"));
+    const json end = last_evaluation(run);
+    EXPECT_NEAR(asked.at("eval_loss").get<double>(), end.at("eval_loss").get<double>(), 1e-4);
+    for (const auto& [name, value] : asked.items()) {
+      const auto its = end.find("eval_" + name);
+      if (its == end.end()) continue;
+      EXPECT_NEAR(value.get<double>(), its->get<double>(), 1e-3) << name;
+    }
+    EXPECT_TRUE(asked.contains("rewards/margins"));
+  }
   static std::string model_of(const std::string& run) {
     return text_of(root_ / run / "final/model.safetensors");
   }
@@ -88,12 +106,29 @@ TEST_F(Preferences, TheBetterAnswersBecomeLikelier) {
   EXPECT_EQ(first.at("rewards/chosen").get<double>() - first.at("rewards/rejected").get<double>(),
             first.at("rewards/margins"));
 
-  // A language model as before, which `ferry eval` asks for texts.
-  const Outcome asked = ferry({"eval", "--model=dpo", "--dataset=dev.jsonl", "--device=cpu"});
-  EXPECT_EQ(asked.code(), 4);
-  EXPECT_NE(asked.err.find("--eval-dataset"), std::string::npos) << asked.err;
+  // It is a language model as before.
   EXPECT_EQ(ferry({"generate", "--model=dpo", "--max-new-tokens=3", "the car is"}).code(), 0)
       << text_of(root_ / "err");
+}
+
+TEST_F(Preferences, AnEvaluationComparesWithTheFirstWeights) {
+  train("measured", {"--preference-beta=0.3", "--label-smoothing=0.1"});
+  expect_same("measured", "dev.jsonl");
+  train("measured_odds", {"--preference-loss=orpo"});
+  expect_same("measured_odds", "dev.jsonl");
+  train("measured_lora", {"--tuning=lora"});
+  expect_same("measured_lora", "dev.jsonl");
+
+  // Plain texts are measured as by any language model; the first weights are not needed.
+  std::ofstream(root_ / "said.txt") << "the car is red\nthe house is green\n";
+  fs::rename(root_ / "llama", root_ / "moved");
+  EXPECT_EQ(ferry({"eval", "--model=measured", "--dataset=said.txt", "--device=cpu"}).code(), 0)
+      << text_of(root_ / "err");
+  const Outcome without =
+      ferry({"eval", "--model=measured", "--dataset=dev.jsonl", "--device=cpu"});
+  EXPECT_NE(without.code(), 0);
+  EXPECT_NE(without.err.find("llama"), std::string::npos) << without.err;
+  fs::rename(root_ / "moved", root_ / "llama");
 }
 
 TEST_F(Preferences, EachLossIsLearnt) {
@@ -168,6 +203,7 @@ TEST_F(Preferences, ChatsGoThroughTheTemplate) {
   out.close();
   train("chats", {"--dataset=chats.jsonl", "--eval-dataset=chats.jsonl"});
   EXPECT_GT(last_evaluation("chats")["eval_rewards/accuracies"], 0.9);
+  expect_same("chats", "chats.jsonl");
 }
 
 TEST_F(Preferences, SingleAnswersAreGoodOrBad) {
@@ -190,6 +226,7 @@ TEST_F(Preferences, SingleAnswersAreGoodOrBad) {
   // A half, since no answer has gained.
   EXPECT_NEAR(losses_of("kto").front(), 0.5, device() == "cuda" ? 1e-3 : 1e-6);
   const json end = last_evaluation("kto");
+  expect_same("kto", "rated_dev.jsonl");
   EXPECT_LT(end["eval_loss"], 0.48);
   EXPECT_GT(end["eval_rewards/margins"], 0.0);
   EXPECT_GE(end["eval_kl"], 0.0);

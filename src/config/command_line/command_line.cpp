@@ -317,8 +317,22 @@ std::filesystem::path run_of_model(const std::filesystem::path& model) {
   return {};
 }
 
+/** Pairs of answers are measured by the run's loss, beside the model that it began with. */
+void take_preference_of_run(CommandLine& command, const Config& of_run, const std::string& file) {
+  const std::string& task = of_run.text("task");
+  if (task != "preference" && task != "kto") return;
+  command.first_model = of_run.text("model_name_or_path");
+  command.config.choose("task", task, file);
+  command.config.choose("preference_loss", of_run.text("preference_loss"), file);
+  for (const char* key : {"preference_beta", "preference_margin", "preference_sft",
+                          "kto_good_weight", "kto_bad_weight", "label_smoothing_factor"})
+    if (const auto value = of_run.maybe_number(key))
+      command.config.choose(key, fmt::format("{}", *value), file);
+}
+
 /** Texts are cut, masked and answered as they were when the model was trained: other lengths, or
- * for masks seeds and micro-batches, give other figures than the run's own report. */
+ * for masks seeds and micro-batches (for KTO these too), give other figures than the run's own
+ * report. */
 void take_settings_of_run(CommandLine& command) {
   constexpr std::string_view kLength = "max_length", kModel = "model_name_or_path";
   if (command.config.is_auto(kModel)) return;
@@ -330,9 +344,11 @@ void take_settings_of_run(CommandLine& command) {
   for (const char* key : {"seed", "doc_stride", "max_answer_length"})
     if (!command.config.is_set(key))
       command.config.choose(key, fmt::format("{}", of_run.integer(key)), file.string());
+  if (command.verb->mask & kEval) take_preference_of_run(command, of_run, file.string());
   constexpr std::string_view kMicroBatch = "per_device_train_batch_size";
   const auto micro_batch = of_run.maybe_integer(kMicroBatch);
-  if (of_run.text("task") == "mlm" && micro_batch && !command.config.is_set(kMicroBatch))
+  const std::string& task = of_run.text("task");
+  if ((task == "mlm" || task == "kto") && micro_batch && !command.config.is_set(kMicroBatch))
     command.config.choose(kMicroBatch, fmt::format("{}", *micro_batch), file.string());
   const auto length = of_run.maybe_integer(kLength);
   if (!length || command.config.is_set(kLength)) return;

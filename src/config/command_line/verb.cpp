@@ -26,7 +26,7 @@ const std::vector<Verb>& verb_table() {
        .details =
            "Prints the loss, and what the model's task is measured by: accuracy, F1 and the "
            "confusion matrix of a classifier, F1 of entities, exact match and F1 of answers, "
-           "the perplexity of a language model.",
+           "the perplexity of a language model, rewards where answers are compared.",
        .required = {"model_name_or_path", "dataset"},
        .examples = {"ferry eval --model runs/news --dataset test.tsv --json"}},
       {.name = "predict",

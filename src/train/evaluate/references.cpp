@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,6 +20,7 @@
 #include "src/files/write/atomic_file.h"
 #include "src/term/progress.h"
 #include "src/train/prepare/batches.h"
+#include "src/train/prepare/run_store.h"
 
 namespace ferry {
 namespace {
@@ -103,7 +106,7 @@ class ReferencePass {
 
   References run() {
     References references;
-    references.train = scores_of(data_.train);
+    if (data_.train.size() > 0) references.train = scores_of(data_.train);
     references.eval = scores_of(data_.eval);
     progress_.vanish();
     return references;
@@ -173,6 +176,23 @@ void take_references(Session& session, Job& job, const stdfs::path& run, bool ru
   }
   data.train.set_references(std::make_shared<const ReferenceScores>(std::move(references->train)));
   data.eval.set_references(std::make_shared<const ReferenceScores>(std::move(references->eval)));
+}
+
+void take_references_of(const std::string& first_model, config::Config config, Job& job) {
+  if (!job.data.task->has_reference()) return;
+  if (first_model.empty())
+    throw Error(Fault::data, "train.references", "the run of this model began with drawn weights",
+                "its pairs were measured while it trained: its metrics.jsonl has them");
+  config.choose("model_name_or_path", first_model, "the run of the model");
+  const Job first = prepare(std::move(config), {.purpose = Purpose::evaluation});
+  if (first.data.eval.fingerprint() != job.data.eval.fingerprint())
+    throw Error(Fault::data, "train.references",
+                fmt::format("'{}' turns the texts into other tokens than the model", first_model),
+                "has it changed since the run? The loss compares the model with it");
+  RunStore store(fmt::format("first-{}", ::getpid()));
+  const auto session = open_session(first, store);
+  job.data.eval.set_references(
+      std::make_shared<const ReferenceScores>(ReferencePass(*session, first).run().eval));
 }
 
 }  // namespace ferry

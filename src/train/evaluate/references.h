@@ -15,4 +15,9 @@ namespace ferry {
  * written. */
 void take_references(Session& session, Job& job, const std::filesystem::path& run, bool run_begins);
 
+/** Gives the data of an evaluation the references of its run's first model, which is opened for
+ * them, and closed; nothing where the loss has none. Throws Error(data) where there is no such
+ * model any more, or its tokens are others. */
+void take_references_of(const std::string& first_model, config::Config config, Job& job);
+
 }  // namespace ferry

@@ -340,9 +340,13 @@ Job prepare(config::Config config, const JobRequest& request) {
   if (trains) keep_chat_date(job.config, *texts.task);
   if (!job.machine.note.empty()) job.notes.push_back(job.machine.note);
   job.notes.insert(job.notes.end(), texts.notes.begin(), texts.notes.end());
-  if (!trains)
+  if (!trains) {
     job.config.choose("task", std::string(texts.task->name()),
                       job.model.directory.config().origin());
+    // A run by preference that is measured on plain texts.
+    if (texts.task->loss() != LossKind::preference)
+      job.config.choose("label_smoothing_factor", "0", "texts are measured as they are");
+  }
   make_table(job, *texts.task, trains);
   if (trains) read_samples(job);
   tokenize_texts(job, texts);
