@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "models/family.h"
@@ -288,7 +289,8 @@ namespace {
 const TaskKind& kind_that_measures(const config::Config& config, const HfConfig& model) {
   const TaskKind& kind = kind_of_model(model);
   const std::string& data = config.text("dataset");
-  if (data.empty() || std::filesystem::is_fifo(data)) return kind;
+  std::error_code error;
+  if (data.empty() || std::filesystem::is_fifo(data, error)) return kind;  // a pipe is read once
   if (kind.head == HeadKind::classification && n_labels_without_data(model) == 1 &&
       holds_pairs(config, data))
     return task_kind("reward");

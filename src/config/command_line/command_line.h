@@ -26,7 +26,7 @@ struct CommandLine {
   /** What the file of settings says about itself. The file of --config comes before the preset. A
    * run that goes on has no such words. */
   PresetHead head;
-  std::string first_model;  // eval: what the model's run by preference began with; empty: drawn
+  std::string first_model;         // eval: the model that a run by preference began with
   std::vector<std::string> notes;  // one line each, for stderr; the ferry binary prints them
 };
 
