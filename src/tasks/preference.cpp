@@ -58,7 +58,10 @@ class Means {
 };
 
 constexpr std::string_view kAccuracies = "rewards/accuracies", kMargins = "rewards/margins",
-                           kChosen = "rewards/chosen", kRejected = "rewards/rejected";
+                           kChosen = "rewards/chosen", kRejected = "rewards/rejected",
+                           kChosenLogp = "logps/chosen", kRejectedLogp = "logps/rejected",
+                           kChosenLogits = "logits/chosen", kRejectedLogits = "logits/rejected",
+                           kDivergence = "kl";
 
 void add_rewards(double chosen, double rejected, Means& means) {
   means.add(kAccuracies, chosen > rejected);
@@ -83,14 +86,15 @@ class PreferenceScorer : public Scorer {
         continue;
       }
       add_rewards(reward(chosen), reward(rejected), means_);
-      means_.add("logps/chosen", chosen.log_p);
-      means_.add("logps/rejected", rejected.log_p);
-      means_.add("logits/chosen", chosen.mean_logit / chosen.n);
-      means_.add("logits/rejected", rejected.mean_logit / rejected.n);
+      means_.add(kChosenLogp, chosen.log_p);
+      means_.add(kRejectedLogp, rejected.log_p);
+      means_.add(kChosenLogits, chosen.mean_logit / chosen.n);
+      means_.add(kRejectedLogits, rejected.mean_logit / rejected.n);
       if (rule_.kind == PreferenceKind::orpo) add_odds(chosen, rejected);
     }
     if (rule_.kind == PreferenceKind::kto)
-      means_.add("kl", std::max(0.0, gained / static_cast<double>(batch.samples.size() / 2)));
+      means_.add(kDivergence,
+                 std::max(0.0, gained / static_cast<double>(batch.samples.size() / 2)));
   }
   Metrics metrics(double /*loss*/) const override {
     Metrics all = means_.metrics();
@@ -133,8 +137,8 @@ class PreferenceScorer : public Scorer {
   /** The names that TRL has for good and bad answers. */
   void add_answer(const Found& its) {
     means_.add(its.is_good ? kChosen : kRejected, reward(its));
-    means_.add(its.is_good ? "logps/chosen" : "logps/rejected", its.log_p);
-    means_.add(its.is_good ? "logits/chosen" : "logits/rejected", its.mean_logit / its.n);
+    means_.add(its.is_good ? kChosenLogp : kRejectedLogp, its.log_p);
+    means_.add(its.is_good ? kChosenLogits : kRejectedLogits, its.mean_logit / its.n);
   }
 
   void add_odds(const Found& chosen, const Found& rejected) {
@@ -152,19 +156,32 @@ class PreferenceScorer : public Scorer {
   Means means_;
 };
 
-class Preference : public Task {
+/** A sample is a prompt with two answers, each a sequence of its own. */
+class ComparedAnswers : public Task {
+ public:
+  using Task::Task;
+
+  bool compares_answers() const override { return true; }
+  bool answers_texts() const override { return false; }
+  Example seen_in(Example example, int64_t sequence) const override {
+    return half_of(example, is_chosen(sequence));
+  }
+  std::string_view name_of_sequence(int64_t sequence) const override {
+    return is_chosen(sequence) ? "the chosen answer" : "the rejected answer";
+  }
+};
+
+class Preference : public ComparedAnswers {
  public:
   Preference(LabelScheme scheme, const TaskSettings& settings)
-      : Task(std::move(scheme)),
+      : ComparedAnswers(std::move(scheme)),
         rule_(settings.preference),
         answers_(causal_lm_kind().make({}, settings)) {}
 
   std::string_view name() const override { return is_kto() ? "kto" : "preference"; }
   LossKind loss() const override { return LossKind::preference; }
   int64_t n_labels() const override { return 0; }
-  bool compares_answers() const override { return true; }
   bool has_reference() const override { return ferry::has_reference(rule_.kind); }
-  bool answers_texts() const override { return false; }
 
   int64_t setting_of_samples() const override { return answers_->setting_of_samples(); }
   std::vector<std::string> take_notes() const override { return answers_->take_notes(); }
@@ -238,12 +255,9 @@ class Preference : public Task {
     if (example.is_chat) return {.text = "chat"};
     return {.text = "prompt", .text_pair = "answer"};
   }
-  Example seen_in(Example example, int64_t sequence) const override {
-    return half_of(example, is_chosen(sequence));
-  }
   std::string_view name_of_sequence(int64_t sequence) const override {
     if (is_kto()) return is_chosen(sequence) ? "the answer" : "an answer to another prompt";
-    return is_chosen(sequence) ? "the chosen answer" : "the rejected answer";
+    return ComparedAnswers::name_of_sequence(sequence);
   }
 
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& /*data*/,
@@ -251,25 +265,12 @@ class Preference : public Task {
     return std::make_unique<PreferenceScorer>(rule_);
   }
   std::vector<std::string> metric_names() const override {
-    if (is_kto())
-      return {"loss",
-              std::string(kMargins),
-              std::string(kChosen),
-              std::string(kRejected),
-              "logps/chosen",
-              "logps/rejected",
-              "logits/chosen",
-              "logits/rejected",
-              "kl"};
-    std::vector<std::string> names = {"loss",
-                                      std::string(kAccuracies),
-                                      std::string(kMargins),
-                                      std::string(kChosen),
-                                      std::string(kRejected),
-                                      "logps/chosen",
-                                      "logps/rejected",
-                                      "logits/chosen",
-                                      "logits/rejected"};
+    std::vector<std::string> names = {"loss"};
+    if (!is_kto()) names.emplace_back(kAccuracies);
+    for (const std::string_view name :
+         {kMargins, kChosen, kRejected, kChosenLogp, kRejectedLogp, kChosenLogits, kRejectedLogits})
+      names.emplace_back(name);
+    if (is_kto()) names.emplace_back(kDivergence);
     if (rule_.kind == PreferenceKind::orpo)
       names.insert(names.end(), {"log_odds_chosen", "log_odds_ratio"});
     return names;
@@ -334,23 +335,15 @@ class Kto : public Preference {
 };
 
 /** The whole of a prompt with an answer is a text, which the model gives a number. */
-class Reward : public Task {
+class Reward : public ComparedAnswers {
  public:
   Reward(LabelScheme scheme, const TaskSettings& settings)
-      : Task(std::move(scheme)), padding_(settings.padding), chats_(settings.chats) {}
+      : ComparedAnswers(std::move(scheme)), padding_(settings.padding), chats_(settings.chats) {}
 
   std::string_view name() const override { return "reward"; }
   LossKind loss() const override { return LossKind::reward; }
   int64_t n_labels() const override { return 1; }
-  bool compares_answers() const override { return true; }
-  bool answers_texts() const override { return false; }
   double guessing_loss() const override { return std::log(2.0); }
-  Example seen_in(Example example, int64_t sequence) const override {
-    return half_of(example, is_chosen(sequence));
-  }
-  std::string_view name_of_sequence(int64_t sequence) const override {
-    return is_chosen(sequence) ? "the chosen answer" : "the rejected answer";
-  }
 
   int64_t setting_of_samples() const override {
     const uint64_t key = chats_ ? chats_->key() << 32 : 0;
