@@ -89,7 +89,7 @@ class ChatEncoder {
   std::vector<std::string> take_notes() const;
 
  private:
-  /** Keeps the fault of what it does. */
+  /** Keeps a fault of `find` or of the template in fault_. */
   void open(const std::function<TemplateSource()>& find,
             const ModelFiles& model,
             const Tokenizer& tokenizer);

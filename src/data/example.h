@@ -67,8 +67,8 @@ inline TextPart part_that(bool begins, bool ends) {
 struct Example {
   std::string text;                      // valid UTF-8; empty only where texts are to be answered
   std::optional<std::string> text_pair;  // for tasks on two texts
-  /** Of a pair of answers the worse one. text_pair is the better one, and text the prompt of both;
-   * or text and this are whole chats. */
+  /** The worse of two answers. text_pair is the better answer, and text the prompt of both; or text
+   * and rejected are whole chats. */
   std::optional<std::string> rejected;
   float margin = 0;  // by which the better answer is to be better, where the data say so
   Label label;

@@ -93,7 +93,7 @@ class TokenizedDataset {
   /** Gives each sequence the number that the first weights had for it, by its place in this view.
    */
   void set_references(std::shared_ptr<const std::vector<float>> references);
-  /** That number; 0 where none are set. */
+  /** The reference of a sequence; 0 where none are set. */
   float reference(int64_t sequence) const {
     return references_ ? (*references_)[static_cast<size_t>(sequence)] : 0;
   }

@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/** Of the options preference_loss, preference_beta, preference_margin, preference_sft,
+/** Reads the options preference_loss, preference_beta, preference_margin, preference_sft,
  * kto_good_weight, kto_bad_weight and label_smoothing_factor. Throws Error(usage) where they do not
  * go together. */
 PreferenceRule preference_rule_of(const config::Config& config);

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) weigh_all_pairs(WeighPairs its) {
   if (threadIdx.x == 0 && its.loss != nullptr) *its.loss = total;
 }
 
-/** The tail's tokens belong to no sequence, and weigh nothing: a block of its own clears them. */
+/** The tail's tokens belong to no sequence and weigh nothing; the last block clears them. */
 __global__ void __launch_bounds__(kThreads) weigh_tokens(WeighPairs its) {
   const int64_t s = blockIdx.x;
   const bool is_tail = s == its.n_seqs;

@@ -6,7 +6,7 @@
 
 namespace ferry::ops {
 
-/** What the logits of a row say of its label; zeros where it has none. */
+/** The log-probability of a row's label and the mean of its logits; zeros where it has no label. */
 struct TokenFound {
   float log_p = 0, mean_logit = 0;
   bool is_answer = false;
@@ -22,7 +22,7 @@ FERRY_INLINE void put_sum(const WeighPairs& its, int64_t s, PreferenceSum which,
   its.sums[s * kPreferenceSums + static_cast<int64_t>(which)] = value;
 }
 
-/** Of a prompt's tokens only those of a chosen answer may have labels. */
+/** The row's label is a token of the answer. (A chosen answer's prompt may have labels, too.) */
 FERRY_INLINE bool is_of_answer(const WeighPairs& its, int64_t s, int64_t row) {
   const auto first = static_cast<int64_t>(input_of(its, s, PreferenceInput::first_answer));
   return its.labels[row] >= 0 && row - its.cu_seqlens[s] >= first;

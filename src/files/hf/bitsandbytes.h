@@ -23,7 +23,7 @@ struct QuantisedCodes {
   int64_t values_per_scale = 64;
   std::span<const std::byte> codes;
   std::span<const std::byte> scales;  ///< fp32, or where they are nested a byte each
-  /** Of nested scales: scale i is nested_map[byte] * nested_scales[i / nested_block] + offset. */
+  /** A nested scale i is nested_map[byte] * nested_scales[i / nested_block] + offset. */
   std::vector<float> nested_map, nested_scales;
   int64_t nested_block = 256;
   float nested_offset = 0;
@@ -38,14 +38,14 @@ struct QuantisedCodes {
   void values(int64_t first, std::span<float> out) const;
 };
 
-/** Tensors as they are without quantisation, and the names of those that they were made of. */
+/** The tensors of a model without quantisation, and the names of the tensors they were made of. */
 struct Dequantised {
   std::deque<StoredTensor> tensors;  ///< with codes; of the type that the model was made in
   std::unordered_set<std::string> used;
 };
 
-/** Of all tensors of a checkpoint, which outlive the result. Error(data) with `file` and the name:
- * one of them is missing, or has another size or form than the others say. */
+/** Takes all tensors of a checkpoint, which outlive the result. Throws Error(data) with `file` and
+ * a tensor's name where it is missing, or has another size or form than the others say. */
 Dequantised dequantised(std::span<const StoredTensor* const> tensors, const std::string& file);
 
 }  // namespace ferry

@@ -157,7 +157,7 @@ void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span
   }
 }
 
-/** Of a quantised tensor: its values in the type that it had, rounded to the nearest even. */
+/** Reads values of a quantised tensor, rounded to the nearest even of the type that it had. */
 void CheckpointReader::read_rounded(const StoredTensor& tensor,
                                     int64_t first_byte,
                                     int64_t n_bytes,

@@ -111,7 +111,7 @@ class CheckpointReader {
                     int64_t first_byte,
                     int64_t n_bytes,
                     const TakeBytes& take) const;
-  /** Puts tensors with their values in the place of those that bitsandbytes has quantised. */
+  /** Replaces each tensor that bitsandbytes has quantised by a tensor with its values. */
   void dequantise();
 
   std::filesystem::path path_;
