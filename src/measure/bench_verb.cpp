@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "simd/level.h"
@@ -23,7 +24,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kUsage =
     "usage: ferry-trainer bench memory | adamw | dram | copy | gpu | gemm | attention | disk | "
     "step | nccl | card | all "
-    "[--json] [--seconds S] [--host-bytes B] [--disk-bytes B]";
+    "[--json] [--gpu N] [--seconds S] [--host-bytes B] [--disk-bytes B]";
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(Fault::usage, "bench", what, kUsage);
@@ -42,6 +43,12 @@ struct Request {
   MeasureOptions options;
 };
 
+/** CUDA sees this GPU alone from here on, counted as the driver counts GPUs. */
+void use_gpu(int number) {
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+  ::setenv("CUDA_VISIBLE_DEVICES", std::to_string(number).c_str(), 1);
+}
+
 Request parse(const std::vector<std::string>& words) {
   Request request;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -51,6 +58,8 @@ Request parse(const std::vector<std::string>& words) {
       const std::string& value = words[++i];
       if (word == "--seconds")
         request.options.seconds = number_of(word, value, 0.01, 600.0, kUsage);
+      else if (word == "--gpu")
+        use_gpu(number_of(word, value, 0, 1023, kUsage));
       else if (word == "--host-bytes")
         request.options.host_bytes_max =
             number_of<int64_t>(word, value, 0, int64_t{1} << 40, kUsage);

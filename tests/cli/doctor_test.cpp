@@ -120,6 +120,53 @@ TEST_F(Doctor, ReadsADriver) {
   EXPECT_FALSE(finds(report, "too old"));
 }
 
+/** A trainer that measures what it is asked for: by itself the first card. */
+TEST_F(Doctor, MeasuresEachModelOfGpus) {
+  const auto figures = [](const std::string& name, double flops) {
+    const nlohmann::json gemm = {
+        {"type", "fp16"}, {"rows", 512}, {"width", 512}, {"flops_per_s", flops}};
+    return nlohmann::json{{"skipped", nlohmann::json::array()},
+                          {"gpu_trouble", ""},
+                          {"gpu_free_bytes", kGiB},
+                          {"seconds", 3},
+                          {"steps", nlohmann::json::array()},
+                          {"profile",
+                           {{"version", 7},
+                            {"name", name},
+                            {"gpu",
+                             {{"name", name},
+                              {"compute_capability", 80},
+                              {"memory_bytes", 12 * kGiB},
+                              {"gemms", {gemm}}}},
+                            {"host", {{"memory_bytes", 64 * kGiB}}}}}};
+  };
+  directory_.write("first.json", figures("NVIDIA GeForce RTX 2080 Ti", 1e13).dump());
+  directory_.write("second.json", figures("NVIDIA GeForce RTX 3060", 2e13).dump());
+  directory_.write("trainer", "#!/bin/sh\ncase \"$*\" in *--gpu\\ 1*) cat " + path("second.json") +
+                                  ";; *) cat " + path("first.json") + ";; esac\n");
+  std::filesystem::permissions(path("trainer"), std::filesystem::perms::owner_all);
+  const char* folder = std::getenv("FAKE_NVML_DIRECTORY");
+  const auto doctor = [&](const std::string& more, const Environment& environment) {
+    Environment all = {{"LD_LIBRARY_PATH", folder ? folder : ""},
+                       {"FAKE_NVML", "two"},
+                       {"FERRY_TRAINER", path("trainer")}};
+    all.insert(all.end(), environment.begin(), environment.end());
+    return json_of("doctor " + more, all);
+  };
+  const auto others = [](const nlohmann::json& report) {
+    return report["profile"].value("other_gpus", nlohmann::json::array());
+  };
+  const auto both = doctor("", {});
+  ASSERT_EQ(others(both).size(), 1U) << both.dump(1);
+  EXPECT_EQ(both["profile"]["gpu"]["name"], "NVIDIA GeForce RTX 2080 Ti");
+  EXPECT_EQ(others(both)[0]["name"], "NVIDIA GeForce RTX 3060");
+  EXPECT_EQ(others(both)[0]["gemms"][0]["flops_per_s"], 2e13);
+  EXPECT_EQ(others(both)[0]["driver"], "580.65.06");
+  // One that is hidden now keeps its figures, and one that has left the machine does not.
+  EXPECT_EQ(others(doctor("", {{"CUDA_VISIBLE_DEVICES", "0"}})).size(), 1U);
+  EXPECT_EQ(others(doctor("", {{"FAKE_NVML", "ok"}})).size(), 0U);
+}
+
 TEST_F(Doctor, TellsADriversTroubles) {
   EXPECT_TRUE(finds(with_driver("old"), "535.183.01 is too old"));
   EXPECT_TRUE(finds(with_driver("18"), "Driver/library version mismatch"));

@@ -200,8 +200,9 @@ std::vector<std::pair<std::string, std::string>> profile_summary(const MachinePr
     rows.emplace_back("host memory",
                       fmt::format("{} GB/s; AdamW moves {}", gb(host.dram_bytes_per_s),
                                   gb(host.memory_bytes_per_s)));
-  if (profile.gpu) {
-    const GpuProfile& gpu = *profile.gpu;
+  for (int i = 0; i < profile.n_gpus(); ++i) {
+    const GpuProfile& gpu = profile.gpu_at(i);
+    if (profile.has_unlike_gpus()) rows.emplace_back("figures of", gpu.name);
     if (const CopyRate* copy = largest_copy(gpu))
       rows.emplace_back(
           "copies", fmt::format("{} GB/s to the GPU, {} back; at once {} and {}", gb(copy->h2d),

@@ -115,6 +115,7 @@ Measured measure_and_store(Facts& facts, const std::string& seconds, const std::
   if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
   measured = run_trainer_bench(*facts.trainer, words, kBenchPatience_s, stop);
   add_facts(measured, facts.host, facts.nvidia);
+  measure_other_gpus(*facts.trainer, facts.host, facts.nvidia, seconds, stop, measured);
   facts.measure_trouble = measured.trouble;
   facts.profile = measured.profile;
   facts.is_measured_now = true;
@@ -125,6 +126,8 @@ Measured measure_and_store(Facts& facts, const std::string& seconds, const std::
     measured.profile->nvme = facts.profile->nvme = drives_of(kept, drives);
     take_exchanges(kept, *measured.profile);
     take_exchanges(kept, *facts.profile);
+    take_other_gpus(kept, facts.nvidia, *measured.profile);
+    facts.profile->other_gpus = measured.profile->other_gpus;
     const auto& gpu = measured.profile->gpu;
     if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
         (!gpu || gpu->gemms.empty() || gpu->copies.empty()))

@@ -129,4 +129,51 @@ void add_facts(Measured& measured, const Host& host, const Nvidia& nvidia) {
   profile.name = profile.gpu ? fmt::format("{}, {}", profile.gpu->name, cpu) : cpu;
 }
 
+namespace {
+
+bool knows(const MachineProfile& profile, const std::string& gpu_name) {
+  for (int i = 0; i < profile.n_gpus(); ++i)
+    if (profile.gpu_at(i).name == gpu_name) return true;
+  return false;
+}
+
+}  // namespace
+
+void measure_other_gpus(const std::filesystem::path& trainer,
+                        const Host& host,
+                        const Nvidia& nvidia,
+                        const std::string& seconds,
+                        const std::stop_token& stop,
+                        Measured& measured) {
+  if (!measured.profile || !measured.profile->gpu) return;
+  for (const Gpu* gpu : visible_gpus(nvidia)) {
+    if (stop.stop_requested() || knows(*measured.profile, gpu->name)) continue;
+    const std::string number = std::to_string(gpu - nvidia.gpus.data());
+    std::vector<std::string> words = {"card", "--json", "--gpu", number};
+    if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
+    Measured its = run_trainer_bench(trainer, words, kBenchPatience_s, stop);
+    add_facts(its, host, nvidia);
+    measured.seconds += its.seconds;
+    const bool is_it = its.profile && its.profile->gpu && its.profile->gpu->name == gpu->name;
+    if (is_it && !its.profile->gpu->gemms.empty()) {
+      measured.profile->other_gpus.push_back(*its.profile->gpu);
+      continue;
+    }
+    const std::string why = !its.trouble.empty()       ? its.trouble
+                            : !its.gpu_trouble.empty() ? its.gpu_trouble
+                                                       : "the trainer sees another GPU";
+    measured.skipped.push_back(fmt::format("GPU {} ({}): {}", number, gpu->name, why));
+  }
+}
+
+void take_other_gpus(const std::optional<MachineProfile>& kept,
+                     const Nvidia& nvidia,
+                     MachineProfile& profile) {
+  if (!kept || !profile.gpu) return;
+  for (int i = 0; i < kept->n_gpus(); ++i) {
+    const GpuProfile& gpu = kept->gpu_at(i);
+    if (!knows(profile, gpu.name) && find_gpu(nvidia, gpu.name)) profile.other_gpus.push_back(gpu);
+  }
+}
+
 }  // namespace ferry::service

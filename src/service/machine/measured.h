@@ -69,4 +69,18 @@ void take_exchanges(const std::optional<MachineProfile>& kept, MachineProfile& p
  * afterwards is what an empty context takes. */
 void add_facts(Measured& measured, const Host& host, const Nvidia& nvidia);
 
+/** Measures a GPU of each other model that CUDA_VISIBLE_DEVICES leaves to programs, and adds its
+ * figures to the profile; one that cannot be measured is named in `skipped`. `seconds` is that of
+ * --seconds, "" for the trainer's own choice. */
+void measure_other_gpus(const std::filesystem::path& trainer,
+                        const Host& host,
+                        const Nvidia& nvidia,
+                        const std::string& seconds,
+                        const std::stop_token& stop,
+                        Measured& measured);
+/** Figures of other GPUs that are in this machine, and were measured before but not now. */
+void take_other_gpus(const std::optional<MachineProfile>& kept,
+                     const Nvidia& nvidia,
+                     MachineProfile& profile);
+
 }  // namespace ferry::service

@@ -1,5 +1,5 @@
 // A libnvidia-ml.so.1 for tests: FAKE_NVML says what the driver would ("ok", "old", "maxwell",
-// "hot", or an error code).
+// "hot", "two" for a second GPU of another model, or an error code).
 
 #include <cstdio>
 #include <cstdlib>
@@ -37,15 +37,16 @@ int nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return 0;
 }
 int nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = 1;
+  *count = wish() == "two" ? 2 : 1;
   return 0;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = reinterpret_cast<void*>(static_cast<unsigned long>(index + 1));
   return 0;
 }
-int nvmlDeviceGetName(void*, char* text, unsigned size) {
-  std::snprintf(text, size, "NVIDIA GeForce RTX 2080 Ti");
+int nvmlDeviceGetName(void* device, char* text, unsigned size) {
+  const bool is_second = device == reinterpret_cast<void*>(2UL);
+  std::snprintf(text, size, "NVIDIA GeForce RTX %s", is_second ? "3060" : "2080 Ti");
   return 0;
 }
 int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
