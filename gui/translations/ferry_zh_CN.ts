@@ -6780,10 +6780,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>段</translation>
     </message>
     <message>
-        <source>For long texts: so many GPUs share the tokens of each micro-batch, so that each holds this part of its activations (sequence parallelism). For attention they exchange tokens for heads, whose number is a multiple of it. A divisor of gpus. For language models and tags of tokens. The result is that of one GPU but for the rounding of sums, and on GPUs for the dropout of attention.</source>
-        <translation>用于长文本：这么多 GPU 共享每个微批次的词元，因此每个只保存相应部分的激活（序列并行）。计算注意力时它们用词元交换注意力头，头数须是它的倍数。它是 gpus 的约数。适用于语言模型和词元标注。结果与单个 GPU 相同，只差求和的舍入；在 GPU 上注意力的随机丢弃也不同。</translation>
-    </message>
-    <message>
         <source>GPUs that share texts</source>
         <translation>共享文本的 GPU 数</translation>
     </message>
@@ -7090,6 +7086,18 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Compare answers after an export</source>
         <translation>导出后比较回答</translation>
+    </message>
+    <message>
+        <source>Attention to shared texts</source>
+        <translation>对共享文本的注意力方式</translation>
+    </message>
+    <message>
+        <source>For long texts: so many GPUs share the tokens of each micro-batch, so that each holds this part of its activations (sequence parallelism); sp_attention says how they attend to the others&apos; tokens. A divisor of gpus. For language models and tags of tokens. The result is that of one GPU but for the rounding of sums, and on GPUs for the dropout of attention.</source>
+        <translation>用于长文本：这么多 GPU 共享每个微批次的词元，因此每个只保存相应部分的激活（序列并行）；sp_attention 决定它们怎样关注其他 GPU 的词元。它是 gpus 的约数。适用于语言模型和词元标注。结果与单个 GPU 相同，只差求和的舍入；在 GPU 上注意力的随机丢弃也不同。</translation>
+    </message>
+    <message>
+        <source>How GPUs that share texts attend to each other&apos;s tokens. heads: they exchange tokens for heads of attention, whose number is a multiple of sp_size (Ulysses). ring: keys and values go round, of any number of heads (ring attention); of one long causal text the last GPU then works longest. auto takes heads where they can be shared.</source>
+        <translation>共享文本的 GPU 怎样关注彼此的词元。heads：用词元交换注意力头，头数须是 sp_size 的倍数。ring：键和值轮流传递，头数不限（环形注意力）；对一段很长的因果文本，最后一个 GPU 工作最久。auto 在头可以分配时取 heads。</translation>
     </message>
 </context>
 <context>

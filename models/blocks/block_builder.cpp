@@ -499,9 +499,11 @@ ValueId BlockBuilder::attention(const std::string& name,
                                 int random,
                                 const ops::ScoreRule& scores) {
   if (const int n = model_.model_.sharing.sp_size; n > 1 && program_.value(qkv).rows.stream == 0) {
+    still_keys(qkv, heads, scores);
+    if (attends_in_ring(heads))
+      return ring_attention(name, qkv, heads, causal, dropout, random, scores);
     const Heads own = own_heads(heads, n);
     const std::vector<ops::SharedHeads> parts = shared_qkv(heads);
-    still_keys(qkv, heads, scores);
     const ValueId of_heads = exchange_tokens(name + ".qkv_of_heads", qkv, parts, true);
     const ValueId y = attention(name + "_of_heads", of_heads, own, causal, dropout, random, scores);
     return exchange_tokens(name, y, {parts.front()}, false);

@@ -303,6 +303,16 @@ class BlockBuilder {
 
   // Layers of ranks that share work (shared_work.cpp).
   /** Own tokens with all heads become all tokens with own heads, or the other way. */
+  /** Ranks that share tokens keep theirs in attention of these heads. */
+  bool attends_in_ring(const Heads& heads) const;
+  /** Throws Error(usage) where scores are capped. */
+  ValueId ring_attention(const std::string& name,
+                         ValueId qkv,
+                         const Heads& heads,
+                         bool causal,
+                         float dropout,
+                         int random,
+                         const ops::ScoreRule& scores);
   ValueId exchange_tokens(const std::string& name,
                           ValueId x,
                           const std::vector<ops::SharedHeads>& parts,

@@ -10,6 +10,7 @@
 #include "models/blocks/block_builder.h"
 #include "models/ops/all_reduce/all_reduce_op.h"
 #include "models/ops/all_to_all/all_to_all_op.h"
+#include "models/ops/ring_attention/ring_attention_op.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -116,6 +117,34 @@ void BlockBuilder::still_keys(ValueId value, const Heads& heads, const ops::Scor
   const int64_t n = heads.n_kv_heads * heads.head_width;
   const bool has_queries = columns_of(value) > n;
   map->with<ops::LinearAttributes>().keys = {has_queries ? heads.width() : 0, n};
+}
+
+bool BlockBuilder::attends_in_ring(const Heads& heads) const {
+  const Sharing& sharing = model_.model_.sharing;
+  const int n = sharing.sp_size;
+  const bool can_share =
+      heads.n_heads % n == 0 && (n % heads.n_kv_heads == 0 || heads.n_kv_heads % n == 0);
+  return sharing.sp_attention == SpAttention::ring ||
+         (sharing.sp_attention == SpAttention::automatic && !can_share);
+}
+
+ValueId BlockBuilder::ring_attention(const std::string& name,
+                                     ValueId qkv,
+                                     const Heads& heads,
+                                     bool causal,
+                                     float dropout,
+                                     int random,
+                                     const ops::ScoreRule& scores) {
+  if (scores.soft_cap > 0)
+    throw Error(Fault::usage, "config.sp_attention",
+                fmt::format("a {} model caps its scores, and attention in a ring cannot",
+                            model_.model_.family),
+                "choose an sp_size that divides its heads, with sp_attention = heads");
+  const ValueId y = value(name, program_.value(qkv).rows, heads.width());
+  op(ops::kRingAttention, ops::RingAttentionValues<ValueId>{.qkv = qkv, .context = y}).attributes =
+      ops::RingAttentionAttributes{
+          .heads = heads, .causal = causal, .scores = scores, .dropout = dropout, .random = random};
+  return y;
 }
 
 ValueId BlockBuilder::exchange_tokens(const std::string& name,

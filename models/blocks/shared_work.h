@@ -3,7 +3,8 @@
 //
 // In sequence parallelism the ranks share the tokens. All operations but attention work on a rank's
 // tokens. Attention works on all tokens and on a rank's heads, and all-to-all messages lead there
-// and back (DeepSpeed-Ulysses, Jacobs et al. 2023).
+// and back (DeepSpeed-Ulysses, Jacobs et al. 2023). Or it works on a rank's tokens, too, and keys
+// and values of the other ranks come round (ring attention).
 //
 // In tensor parallelism the ranks share the layers. Each has some heads of attention and some
 // columns of the MLP. It has rows of the matrices that lead there, and columns of the matrices that

@@ -18,6 +18,7 @@
 #include "models/ops/logits/logits_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
+#include "models/ops/ring_attention/ring_attention_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/route/route_op.h"
@@ -54,6 +55,7 @@ void run_logits(const OpCall& c);
 void run_low_rank(const OpCall& c);
 void run_norm(const OpCall& c);
 void run_residual_norm(const OpCall& c);
+void run_ring_attention(const OpCall& c);
 void run_rms_norm(const OpCall& c);
 void run_rotary(const OpCall& c);
 void run_route(const OpCall& c);
@@ -88,6 +90,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kLowRank, ops::run_low_rank},
     {&ops::kNorm, ops::run_norm},
     {&ops::kResidualNorm, ops::run_residual_norm},
+    {&ops::kRingAttention, ops::run_ring_attention},
     {&ops::kRmsNorm, ops::run_rms_norm},
     {&ops::kRotary, ops::run_rotary},
     {&ops::kRoute, ops::run_route},

@@ -288,6 +288,14 @@ Sharing sharing_of(const config::Config& config, const RunRanks& ranks) {
   if (sharing.sp_size > 1 && sharing.tp_size > 1)
     throw Error(Fault::usage, "config.sp_size", "GPUs share the tokens or the layers, not both",
                 "leave sp_size or tp_size out");
+  const std::string& attention = config.text("sp_attention");
+  if (sharing.sp_size > 1 && attention != "auto")
+    sharing.sp_attention = attention == "ring" ? SpAttention::ring : SpAttention::heads;
+  if (sharing.sp_size == 1 && attention != "auto" && !is_kept(config, "sp_attention"))
+    throw Error(Fault::usage, "config.sp_attention",
+                fmt::format("sp_attention is {} ({}), and no GPUs share texts", attention,
+                            config.origin("sp_attention").where),
+                "give --sp-size, too, or leave it out");
   if (sharing.sp_size > 1 && !config.text("sample_prompts").empty())
     throw Error(
         Fault::usage, "config.sp_size", "samples are generated on GPUs that have whole texts",

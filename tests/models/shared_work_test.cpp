@@ -35,8 +35,8 @@ class SharingThread final : public SharingRanks {
 };
 
 /** Ragged sequences and a dummy tail; each token's label is the next one of its sequence. */
-test::TestBatch batch_of() {
-  test::TestBatch batch({13, 7, 20, 1, 5, 2}, 1, kVocab, 4);
+test::TestBatch batch_of(const std::vector<int64_t>& lengths) {
+  test::TestBatch batch(lengths, 1, kVocab, 4);
   batch.label_next_tokens();
   batch.tensors.loss_weight = 1.0f / 41;
   return batch;
@@ -63,7 +63,8 @@ struct Found {
 Found run(const nlohmann::ordered_json& config,
           const Family& family,
           const Sharing& sharing,
-          int64_t piece_elements_max = kPieceElements_max) {
+          int64_t piece_elements_max = kPieceElements_max,
+          const std::vector<int64_t>& lengths = {13, 7, 20, 1, 5, 2}) {
   TableOptions options = {.head = family.is_decoder ? HeadKind::causal_lm : HeadKind::masked_lm};
   options.hidden_dropout = options.attention_dropout = 0.1f;
   options.sharing = sharing;
@@ -71,7 +72,7 @@ Found run(const nlohmann::ordered_json& config,
   const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
   const ModelTable table = make_table(reader, options);
   const LossKind loss = family.is_decoder ? LossKind::causal_lm : LossKind::masked_lm;
-  const test::TestBatch whole = batch_of();
+  const test::TestBatch whole = batch_of(lengths);
   const int n_ranks = sharing.n_ranks();
   test::ThreadRanks ranks(n_ranks);
   std::vector<Found> found(static_cast<size_t>(n_ranks));
@@ -103,13 +104,13 @@ Found run(const nlohmann::ordered_json& config,
   return sum;
 }
 
-void expect_like(const Found& shared, const Found& one) {
+void expect_like(const Found& shared, const Found& one, double tolerance = 2e-5) {
   EXPECT_NEAR(shared.loss, one.loss, 1e-5 * one.loss);
   ASSERT_EQ(shared.grads.size(), one.grads.size());
   for (const auto& [name, grad] : one.grads) {
     const at::Tensor difference = shared.grads.at(name) - grad;
     const double size = grad.norm().item<double>();
-    EXPECT_LT(difference.norm().item<double>(), 2e-5 * size + 1e-7) << name << " of " << size;
+    EXPECT_LT(difference.norm().item<double>(), tolerance * size + 1e-7) << name << " of " << size;
   }
 }
 
@@ -128,6 +129,50 @@ TEST_P(SharedWork, IsThatOfOneRank) {
     const Found shared = run(config, family, sharing);
     expect_like(shared, one);
   }
+}
+
+/** Keys and values come round, of sequences that begin and end anywhere and of one that all ranks
+ * have. */
+TEST_P(SharedWork, IsThatOfOneRankInARing) {
+  for (const bool is_whole : {false, true}) {
+    const nlohmann::ordered_json config = test::small_config(GetParam(),
+                                                             {.vocab = kVocab,
+                                                              .width = 32,
+                                                              .layers = 2,
+                                                              .heads = 4,
+                                                              .inner = 40,
+                                                              .positions = 64,
+                                                              .window = 9},
+                                                             is_whole);
+    const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+    const Family& family = family_of(reader);
+    if (family.model_type == "gemma2") {
+      EXPECT_THROW(run(config, family, {.sp_size = 2, .sp_attention = SpAttention::ring}), Error);
+      return;
+    }
+    for (const std::vector<int64_t>& lengths :
+         std::vector<std::vector<int64_t>>{{13, 7, 20, 1, 5, 2}, {1, 46, 1}, {22, 3, 23}}) {
+      const Found one = run(config, family, {}, kPieceElements_max, lengths);
+      for (const int n : {2, 4}) {
+        SCOPED_TRACE(testing::Message() << n << " ranks, first text of " << lengths.front()
+                                        << (is_whole ? ", whole" : ""));
+        expect_like(run(config, family, {.sp_size = n, .sp_attention = SpAttention::ring},
+                        kPieceElements_max, lengths),
+                    one, 1e-4);
+      }
+    }
+  }
+}
+
+/** Heads that two ranks cannot share go round by themselves. */
+TEST(SharedHeads, ThatCannotBeSharedLeaveTokensWhereTheyAre) {
+  const nlohmann::ordered_json config = test::small_config(
+      "llama",
+      {.vocab = kVocab, .width = 24, .layers = 2, .heads = 3, .inner = 40, .positions = 64});
+  const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+  const Family& family = family_of(reader);
+  expect_like(run(config, family, {.sp_size = 2}), run(config, family, {}));
+  EXPECT_THROW(run(config, family, {.sp_size = 2, .sp_attention = SpAttention::heads}), Error);
 }
 
 /** More ranks than heads of keys and values: a head is of several ranks. */

@@ -70,25 +70,6 @@ at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
   return qkv.narrow(1, part.first, part.width()).view({qkv.size(0), part.n_heads, part.head_width});
 }
 
-/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. The
- * caller holds the lock until the kernel is launched. */
-[[nodiscard]] GeneratorLock seed_generator(const at::Tensor& on,
-                                           Dropout dropout,
-                                           uint64_t offset = 0) {
-  if (dropout.p == 0) return {};
-  GeneratorLock held = hold_generator();
-  if (dropout.key_at) {
-    FERRY_CHECK(offset == 0, "captured with an offset of {}", offset);
-    seed_captured_generator(dropout.key_at);
-    return held;
-  }
-  at::Generator generator = at::globalContext().defaultGenerator(on.device());
-  const std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(dropout.key);
-  generator.set_offset(offset);
-  return held;
-}
-
 /** Joins the gradients that LibTorch's backward functions give apart, (T, heads, head width) each,
  * side by side in d_qkv. */
 void join(const at::Tensor& dq,
@@ -113,6 +94,21 @@ void join(const at::Tensor& dq,
 }
 
 }  // namespace
+
+GeneratorLock seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset) {
+  if (dropout.p == 0) return {};
+  GeneratorLock held = hold_generator();
+  if (dropout.key_at) {
+    FERRY_CHECK(offset == 0, "captured with an offset of {}", offset);
+    seed_captured_generator(dropout.key_at);
+    return held;
+  }
+  at::Generator generator = at::globalContext().defaultGenerator(on.device());
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(dropout.key);
+  generator.set_offset(offset);
+  return held;
+}
 
 int64_t flash_length(const BatchTensors& batch) {
   return round_up(batch.shape.max_length, 128);

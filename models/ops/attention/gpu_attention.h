@@ -8,6 +8,7 @@
 
 #include "models/core/block.h"
 #include "models/ops/attention/attention.h"
+#include "models/ops/captures/captured_generator.h"
 
 namespace ferry::ops {
 
@@ -36,6 +37,12 @@ struct AttentionBackward {
 }  // namespace ferry::ops
 
 namespace ferry::ops::gpu {
+
+/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. The
+ * caller holds the lock until the kernel is launched. */
+[[nodiscard]] GeneratorLock seed_generator(const at::Tensor& on,
+                                           Dropout dropout,
+                                           uint64_t offset = 0);
 
 /** The longest sequence as flash attention is told it: its kernels work on up to 128 rows at a
  * time, so that lengths between them are one CUDA graph and give the same bits. */

@@ -198,11 +198,24 @@ std::vector<Option> machine_options() {
        .range = {1, 64},
        .aliases = {{"sequence_parallel_size"}, {"context_parallel_size"}},
        .verbs = kTraining,
-       .help = "For long texts: so many GPUs share the tokens of each micro-batch, so that each "
-               "holds this part of its activations (sequence parallelism). For attention they "
-               "exchange tokens for heads, whose number is a multiple of it. A divisor of gpus. "
-               "For language models and tags of tokens. The result is that of one GPU but for the "
-               "rounding of sums, and on GPUs for the dropout of attention."},
+       .help =
+           "For long texts: so many GPUs share the tokens of each micro-batch, so that each "
+           "holds this part of its activations (sequence parallelism); sp_attention says how they "
+           "attend to the others' tokens. A divisor of gpus. For language models and tags of "
+           "tokens. The result is that of one GPU but for the rounding of sums, and on GPUs "
+           "for the dropout of attention."},
+      {.key = "sp_attention",
+       .label = "Attention to shared texts",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "heads", "ring"},
+       .verbs = kTraining,
+       .help = "How GPUs that share texts attend to each other's tokens. heads: they exchange "
+               "tokens for heads of attention, whose number is a multiple of sp_size (Ulysses). "
+               "ring: keys and values go round, of any number of heads (ring attention); of one "
+               "long causal text the last GPU then works longest. auto takes heads where they can "
+               "be shared."},
       {.key = "tp_size",
        .label = "GPUs that share layers",
        .type = Type::integer,

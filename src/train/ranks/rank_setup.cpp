@@ -75,6 +75,7 @@ void for_choices(const Each& each, Shapes&... shapes) {
   each("shares", shapes.ranks.shares...);
   each("n_stages", shapes.ranks.n_stages...);
   each("sp_size", shapes.ranks.sharing.sp_size...);
+  each("sp_attention", shapes.ranks.sharing.sp_attention...);
   each("tp_size", shapes.ranks.sharing.tp_size...);
   each("reduction", shapes.reduction...);
 }

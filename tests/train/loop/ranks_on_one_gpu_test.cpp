@@ -112,12 +112,14 @@ TEST_F(RanksOnOneGpu, ShareTokensOrLayers) {
     };
     const std::string one = std::string("alone_") + type;
     ASSERT_EQ(ferry(run_named(one, {"--gpu-memory=60GiB"})).code(), 0) << text_of(root_ / "err");
-    for (const std::string how : {"sp", "tp"}) {
+    for (const std::string how : {"sp", "ring", "tp"}) {
       const std::string first = how + "_" + type, again = first + "_again";
       SCOPED_TRACE(first);
-      const std::string option = "--" + how + "-size=2";
-      expect_to_end_well(start_ranks(2, run_named(first, {option})));
-      expect_to_end_well(start_ranks(2, run_named(again, {option, "--placement=host"})));
+      std::vector<std::string> options = {how == "tp" ? "--tp-size=2" : "--sp-size=2"};
+      if (how == "ring") options.emplace_back("--sp-attention=ring");
+      expect_to_end_well(start_ranks(2, run_named(first, options)));
+      options.emplace_back("--placement=host");
+      expect_to_end_well(start_ranks(2, run_named(again, options)));
       EXPECT_EQ(curve_of(first), curve_of(again));
       const std::vector<double> a = losses_of(one), b = losses_of(first);
       ASSERT_EQ(a.size(), b.size());

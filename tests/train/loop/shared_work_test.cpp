@@ -1,4 +1,5 @@
-// Runs whose processes share the tokens or the layers of each micro-batch. They give one process's
+// Runs whose processes share the tokens (by heads of attention, or in a ring) or the layers of each
+// micro-batch. They give one process's
 // run but for the rounding of sums, and the same bits each time, whatever the places.
 
 #include <cmath>
@@ -74,17 +75,23 @@ class SharedWork : public RunTest {
   }
 };
 
-/** Runs that share the tokens, and runs that share the layers. */
+/** Runs that share the tokens, in both ways, and runs that share the layers. */
 class SharedWorkOf : public SharedWork, public ::testing::WithParamInterface<const char*> {
  protected:
-  static std::string option() { return std::string("--") + GetParam() + "-size=2"; }
-  static bool shares_tokens() { return std::string(GetParam()) == "sp"; }
+  static std::vector<std::string> options() {
+    if (!shares_tokens()) return {"--tp-size=2"};
+    if (std::string(GetParam()) == "sp") return {"--sp-size=2"};
+    return {"--sp-size=2", "--sp-attention=ring"};
+  }
+  static bool shares_tokens() { return std::string(GetParam()) != "tp"; }
   static std::string named(const std::string& run) { return run + "_" + GetParam(); }
   static void expect_to_run_on(const std::string& gpus,
                                const std::string& task,
                                const std::string& run,
                                std::vector<std::string> more = {}) {
-    more.insert(more.end(), {gpus, option()});
+    more.push_back(gpus);
+    for (const std::string& option : options())
+      more.push_back(option);
     expect_to_run(run_of(task, named(run), more));
   }
 };
@@ -125,7 +132,9 @@ TEST_P(SharedWorkOf, GivesTheRunOfOneProcess) {
 
 TEST_P(SharedWorkOf, GoesOnWithOtherNumbers) {
   if (!fs::exists(root_ / "one_mlm")) expect_to_run(run_of("mlm", "one_mlm", {}));
-  pid_t leader = start(run_of("mlm", named("others"), {"--gpus=2", option()}));
+  std::vector<std::string> words = options();
+  words.emplace_back("--gpus=2");
+  pid_t leader = start(run_of("mlm", named("others"), words));
   wait_for_line(named("others"), 11);
   ::kill(leader, SIGKILL);
   EXPECT_TRUE(wait_for(leader).was_killed());
@@ -139,9 +148,10 @@ TEST_P(SharedWorkOf, GoesOnWithOtherNumbers) {
   expect_like("one_mlm", named("others"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, SharedWorkOf, ::testing::Values("sp", "tp"), [](const auto& param) {
-  return std::string(param.param);
-});
+INSTANTIATE_TEST_SUITE_P(Ways,
+                         SharedWorkOf,
+                         ::testing::Values("sp", "ring", "tp"),
+                         [](const auto& param) { return std::string(param.param); });
 
 TEST_F(SharedWork, SamplesOfSharedLayersAreThoseOfOneProcess) {
   const std::vector<std::string> samples = {"--sample-prompts=the old", "--sample-steps=10",
@@ -170,7 +180,10 @@ TEST_F(SharedWork, RefuseWhatTheyCannotDo) {
   const auto of_decoder = [&](std::vector<std::string> more) {
     return refusal(run_of("causal-lm", "refused", std::move(more)));
   };
-  EXPECT_NE(of_decoder({"--gpus=3", "--sp-size=3"}).find("4 heads of attention"),
+  EXPECT_NE(
+      of_decoder({"--gpus=3", "--sp-size=3", "--sp-attention=heads"}).find("4 heads of attention"),
+      std::string::npos);
+  EXPECT_NE(of_decoder({"--gpus=2", "--sp-attention=ring"}).find("no GPUs share texts"),
             std::string::npos);
   EXPECT_NE(of_decoder({"--gpus=3", "--sp-size=2"}).find("a divisor of gpus / pipe_size"),
             std::string::npos);
