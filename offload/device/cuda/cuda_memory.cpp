@@ -217,6 +217,17 @@ void check_cuda(cudaError_t status, const char* call) {
               "see `ferry doctor`");
 }
 
+bool has_context(int index) {
+  using GetState = int (*)(int device, unsigned* flags, int* is_active);
+  static const GetState get_state = [] {
+    GetState its = nullptr;
+    return find_entry("cuDevicePrimaryCtxGetState", its) ? its : nullptr;
+  }();
+  unsigned flags = 0;
+  int is_active = 0;
+  return !get_state || (get_state(index, &flags, &is_active) == 0 && is_active != 0);
+}
+
 std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes) {
   if (const VirtualMemory* calls = virtual_memory(); calls && n_bytes > 0)
     return std::make_unique<VirtualGpuReservation>(n_bytes, *calls);

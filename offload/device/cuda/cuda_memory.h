@@ -32,7 +32,11 @@ bool find_entry(const char* name, Function& function) {
 void check_cuda(cudaError_t status, const char* call);
 #define FERRY_CUDA(call) ::ferry::check_cuda((call), #call)
 
-/** Makes a GPU the thread's current one while it lives. */
+/** This process has a context on the GPU. */
+bool has_context(int index);
+
+/** Makes a GPU the thread's current one while it lives. It stays so where this process has no
+ * context on the one before: making that one current again would take its memory for one. */
 class OnDevice {
  public:
   explicit OnDevice(int index) : index_(index) {
@@ -40,7 +44,7 @@ class OnDevice {
     if (before_ != index_) FERRY_CUDA(cudaSetDevice(index_));
   }
   ~OnDevice() {
-    if (before_ != index_) cudaSetDevice(before_);
+    if (before_ != index_ && has_context(before_)) cudaSetDevice(before_);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;

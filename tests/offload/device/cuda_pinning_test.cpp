@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <vector>
 
 #include "offload/device/cuda/cuda_memory.h"
@@ -53,6 +54,21 @@ TEST(CudaPinning, ARefusedPinLeavesNoErrorBehind) {
   FERRY_CUDA(cudaMemcpy(back.data(), on_gpu.get(), kBytes, cudaMemcpyDeviceToHost));
   EXPECT_EQ(back.front(), std::byte{5});
   EXPECT_EQ(back.back(), std::byte{5});
+}
+
+/** A context takes half a GiB of a GPU. */
+TEST(OnDevice, LeavesNoContextOnTheGpuBefore) {
+  int n_gpus = 0;
+  if (cudaGetDeviceCount(&n_gpus) != cudaSuccess || n_gpus < 2) GTEST_SKIP() << "wants two GPUs";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto use_second_gpu = [] {
+    {
+      const OnDevice on_second(1);
+      cudaFree(nullptr);
+    }
+    std::exit(has_context(1) && !has_context(0) ? 0 : 1);
+  };
+  EXPECT_EXIT(use_second_gpu(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
