@@ -90,6 +90,17 @@ ProcessMemory process_memory_of(const PlanMachine& machine, int64_t n_graphs) {
                              : assumed.later_bytes};
 }
 
+int64_t nccl_host_bytes(const PlanMachine& machine, int world, int n_sharing) {
+  if (!machine.has_gpu || world == 1) return 0;
+  // On two H200 a process had 350 MiB more once the ranks had met, 8 with the first message, 9 for
+  // a second communicator, and without peer access 48 for a message and 96 for a gather.
+  constexpr int64_t kMeeting_bytes = 350 * kMiB, kSecond_bytes = 9 * kMiB,
+                    kThroughMemory_bytes = 56 * kMiB;
+  const auto& exchange = gpu_of(machine).exchange;
+  return kMeeting_bytes + (n_sharing > 1 ? kSecond_bytes : 0) +
+         (exchange && !exchange->has_peer_access ? kThroughMemory_bytes : 0);
+}
+
 int64_t loaded_kernels_bytes(const ModelTable& model,
                              const PlanMachine& machine,
                              int64_t n_graphs) {
@@ -574,7 +585,8 @@ PlanRequest make_plan_request(const config::Config& config,
         "the system refused to pin any host memory for copies to the GPU when this machine was "
         "measured: a run on the GPU ends before its first step where that is still so; see "
         "`ferry doctor`");
-  request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
+  request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes +
+                                nccl_host_bytes(machine, request.world, model.sharing.n_ranks());
   request.host_budget_bytes =
       std::max<int64_t>(0, host_budget_of(config, machine) / std::max(1, request.n_per_host) -
                                request.host_reserved_bytes);

@@ -73,6 +73,8 @@ constexpr int64_t nccl_bytes(int world, int n_sharing = 1) {
   // 0.93 to 1.0 GiB were counted on two H100, 0.9 to 1.0 on two H200.
   return world > 1 ? (n_sharing > 1 ? 2 : 1) * kGiB : 0;
 }
+/** The host memory that NCCL takes of each process where so many GPUs share a step. */
+int64_t nccl_host_bytes(const PlanMachine& machine, int world, int n_sharing = 1);
 
 /** fp32 on a CPU; on GPUs bf16 where all of them are sm_80 or newer, else fp16. Throws Error(usage)
  * for bf16 on a card without it. */

@@ -227,7 +227,9 @@ int64_t planned_host_bytes(const Job& job) {
   int64_t plan_bytes = host_bytes_of(job.plan, has_gpu);
   for (const Rival& rival : job.tried)  // the process had its memory, too
     if (rival.step_s) plan_bytes = std::max(plan_bytes, host_bytes_of(rival.plan, has_gpu));
-  return plan_bytes + process_memory_of(job.machine.plan, n_graphs_of(job)).later_bytes;
+  const Ranks& ranks = job.plan.shape.ranks;
+  return plan_bytes + process_memory_of(job.machine.plan, n_graphs_of(job)).later_bytes +
+         nccl_host_bytes(job.machine.plan, ranks.world, ranks.sharing.n_ranks());
 }
 
 /** The memory that the driver will count on the card, with what other programs took before; 0 on a
