@@ -11,6 +11,7 @@
 #include <set>
 
 #include "models/adapters/lora.h"
+#include "models/adapters/prompt_head.h"
 #include "models/core/compile.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
@@ -109,10 +110,11 @@ std::function<bool(const HfEntry&)> whole_by(const config::Config& config,
                   fmt::format("'{}' of modules_to_save ({}) names no module of this model", item,
                               config.origin("modules_to_save").where),
                   fmt::format("names of tensors are like '{}'", model.hf_names.front().hf_name));
-  const bool has_new_head = !is_language_model(model.head);
+  const bool has_new_head = !is_language_model(model.head) && model.head != HeadKind::prompt;
   const bool takes_biases = config.text("tuning") == "bitfit";
   return [=](const HfEntry& entry) {
-    return (has_new_head && entry.optional) || (takes_biases && entry.hf_name.ends_with(".bias")) ||
+    return (has_new_head && entry.optional) || is_of_prompt(entry) ||
+           (takes_biases && entry.hf_name.ends_with(".bias")) ||
            std::ranges::any_of(modules,
                                [&](const std::string& item) { return names_tensor(item, entry); });
   };
@@ -183,6 +185,7 @@ std::string task_type_of(HeadKind head) {
     case HeadKind::causal_lm:
       return "CAUSAL_LM";
     case HeadKind::masked_lm:
+    case HeadKind::prompt:
       break;
   }
   return {};
