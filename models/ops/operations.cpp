@@ -14,6 +14,7 @@
 #include "models/ops/gate/gate_op.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "models/ops/label_loss/label_loss_op.h"
+#include "models/ops/label_words/label_words_op.h"
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/logits/logits_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
@@ -38,6 +39,7 @@ void run_add_routed(const OpCall& c);
 void run_all_reduce(const OpCall& c);
 void run_all_reduce_grad(const OpCall& c);
 void run_all_to_all(const OpCall& c);
+void run_asked_rows(const OpCall& c);
 void run_attention(const OpCall& c);
 void run_cross_attention(const OpCall& c);
 void run_dropout(const OpCall& c);
@@ -48,6 +50,7 @@ void run_first_rows(const OpCall& c);
 void run_gate(const OpCall& c);
 void run_head_norm(const OpCall& c);
 void run_label_loss(const OpCall& c);
+void run_label_words(const OpCall& c);
 void run_labelled_rows(const OpCall& c);
 void run_last_rows(const OpCall& c);
 void run_linear(const OpCall& c);
@@ -76,6 +79,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kAllReduce, ops::run_all_reduce},
     {&ops::kAllReduceGrad, ops::run_all_reduce_grad},
     {&ops::kAllToAll, ops::run_all_to_all},
+    {&ops::kAskedRows, ops::run_asked_rows},
     {&ops::kAttention, ops::run_attention},
     {&ops::kCrossAttention, ops::run_cross_attention},
     {&ops::kDropout, ops::run_dropout},
@@ -85,6 +89,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kGate, ops::run_gate},
     {&ops::kHeadNorm, ops::run_head_norm},
     {&ops::kLabelLoss, ops::run_label_loss},
+    {&ops::kLabelWords, ops::run_label_words},
     {&ops::kLinear, ops::run_linear},
     {&ops::kLogits, ops::run_logits},
     {&ops::kLowRank, ops::run_low_rank},

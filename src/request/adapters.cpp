@@ -11,7 +11,10 @@
 #include <set>
 
 #include "models/adapters/lora.h"
+#include "models/adapters/prompt_head.h"
+#include "models/adapters/soft_tokens.h"
 #include "models/core/compile.h"
+#include "models/core/prompt.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/models/models.h"
@@ -109,10 +112,11 @@ std::function<bool(const HfEntry&)> whole_by(const config::Config& config,
                   fmt::format("'{}' of modules_to_save ({}) names no module of this model", item,
                               config.origin("modules_to_save").where),
                   fmt::format("names of tensors are like '{}'", model.hf_names.front().hf_name));
-  const bool has_new_head = !is_language_model(model.head);
+  const bool has_new_head = !is_language_model(model.head) && model.head != HeadKind::prompt;
   const bool takes_biases = config.text("tuning") == "bitfit";
   return [=](const HfEntry& entry) {
-    return (has_new_head && entry.optional) || (takes_biases && entry.hf_name.ends_with(".bias")) ||
+    return (has_new_head && entry.optional) || is_of_prompt(entry) ||
+           (takes_biases && entry.hf_name.ends_with(".bias")) ||
            std::ranges::any_of(modules,
                                [&](const std::string& item) { return names_tensor(item, entry); });
   };
@@ -126,12 +130,55 @@ double alpha_of(const config::Config& config) {
 /** The settings as PEFT has them. */
 PeftConfig settings_of(const config::Config& config) {
   PeftConfig settings;
-  settings.type = config.text("tuning") == "lora" ? PeftType::lora : PeftType::bitfit;
+  const std::string& tuning = config.text("tuning");
+  settings.type = tuning == "lora"          ? PeftType::lora
+                  : tuning == "soft_prompt" ? PeftType::prompt_tuning
+                                            : PeftType::bitfit;
   settings.rank = config.integer("lora_r");
   settings.alpha = alpha_of(config);
   settings.dropout = config.number("lora_dropout");
   settings.rank_stabilised = config.flag("use_rslora");
   return settings;
+}
+
+/** transformers multiplies some families' words where they are looked up, others behind that. */
+void refuse_scaled_words(const PeftConfig& settings, const ModelTable& model) {
+  if (settings.type != PeftType::prompt_tuning || !model.family.starts_with("gemma")) return;
+  throw Error(Fault::usage, "config.tuning",
+              fmt::format("soft prompts of {} models are not there yet", model.family),
+              "--tuning lora trains them");
+}
+
+/** Virtual tokens by the settings; those of a text get their start where there is a tokenizer. */
+void add_virtual_tokens(const config::Config& config, ModelTable& model) {
+  refuse_scaled_words(settings_of(config), model);
+  if (model.n_soft_tokens > 0) {  // of a template, in place of virtual ones
+    if (config.origin("num_virtual_tokens").source == config::Source::command_line)
+      throw Error(Fault::usage, "config.num_virtual_tokens",
+                  "the template has soft tokens, and virtual ones would stand before it",
+                  "leave num_virtual_tokens out, or the soft tokens");
+    return;
+  }
+  std::vector<SoftToken> tokens(static_cast<size_t>(config.integer("num_virtual_tokens")));
+  if (config.text("prompt_tuning_init") == "vocab")
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = {static_cast<int32_t>(i % static_cast<size_t>(model.vocab_size))};
+  add_soft_tokens(model, tokens, std::string(kPromptEmbeddings), /*is_delta=*/true);
+}
+
+/** The facts of a model and its virtual tokens for PEFT. */
+PeftPrompt prompt_of(const config::Config& config, const ModelTable& model) {
+  const std::string& init = config.text("prompt_tuning_init");
+  const auto n_layers = std::ranges::count(model.blocks, BlockKind::layer, &BlockTable::kind);
+  return {.n_tokens = config.integer("num_virtual_tokens"),
+          .token_width = find_soft_tokens(model)->hf_shape.back(),
+          .n_layers = n_layers,
+          .n_heads = model.width / std::max<int64_t>(model.head_width, 1),
+          .init = init == "text"    ? "TEXT"
+                  : init == "vocab" ? "SAMPLE_VOCAB"
+                                    : "RANDOM",
+          .init_text = config.text("prompt_tuning_init_text"),
+          .tokenizer = init == "text" ? config.text("model_name_or_path") : std::string()};
 }
 
 /** A setting of LoRA that has no effect was meant to have one. */
@@ -183,6 +230,7 @@ std::string task_type_of(HeadKind head) {
     case HeadKind::causal_lm:
       return "CAUSAL_LM";
     case HeadKind::masked_lm:
+    case HeadKind::prompt:
       break;
   }
   return {};
@@ -225,7 +273,7 @@ void add_adapters(const config::Config& config, ModelTable& model) {
   if (has_lora && !takes_all) check_targets(config, targets, model);
   const auto is_whole = whole_by(config, model);
   check_whole(model, is_whole);
-  if (!has_lora && std::ranges::none_of(model.hf_names, is_whole))
+  if (settings.type == PeftType::bitfit && std::ranges::none_of(model.hf_names, is_whole))
     throw Error(Fault::usage, "config.tuning",
                 fmt::format("tuning = bitfit trains the biases alone, and this {} model has none",
                             model.family),
@@ -242,6 +290,7 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                    },
                    .dropout = static_cast<float>(settings.dropout),
                    .is_whole = is_whole});
+  if (settings.type == PeftType::prompt_tuning) add_virtual_tokens(config, model);
   quantise(config, model);
 }
 
@@ -253,10 +302,16 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
     if (repo->revision != "main") settings.revision = repo->revision;
   }
   settings.task_type = task_type_of(model.head);
+  const HfEntry* soft = find_soft_tokens(model);
+  if (settings.type == PeftType::prompt_tuning && soft->hf_name == kPromptEmbeddings)
+    settings.prompt = prompt_of(config, model);
+  else if (settings.type == PeftType::prompt_tuning)
+    settings.type = PeftType::bitfit;  // soft tokens of a template are no kind of PEFT's
   std::set<std::string> whole, targets;
   for (const HfEntry& entry : model.hf_names) {
     if (!entry.is_delta) continue;
     const std::string name = name_in_model(entry.hf_name);
+    if (name.empty()) continue;  // virtual tokens
     if (name.ends_with(kLoraA)) {
       targets.insert(name.substr(0, name.size() - kLoraA.size()));
     } else if (!name.ends_with(kLoraB)) {
@@ -275,6 +330,7 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
 void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
   if (!directory.adapter()) return;
   const PeftConfig& settings = *directory.adapter();
+  refuse_scaled_words(settings, model);
   const CheckpointReader file = directory.adapter_weights();
   std::map<std::string, int64_t> ranks;
   std::set<std::string> whole;
@@ -309,6 +365,9 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
                                   return whole.contains(name);
                                 });
                        }});
+  if (settings.type == PeftType::prompt_tuning)
+    add_soft_tokens(model, std::vector<SoftToken>(static_cast<size_t>(settings.prompt.n_tokens)),
+                    std::string(kPromptEmbeddings), /*is_delta=*/true);
 }
 
 }  // namespace ferry

@@ -125,6 +125,10 @@ TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
   }
   EXPECT_CONTAINS(refusal("train --default_system x"), "chat_template");
   EXPECT_EQ(parse("train --template llama3").config.text("chat_template"), "llama3");
+  // OpenPrompt's template is another thing.
+  EXPECT_EQ(parse("train", {"--template", R"({"mask"})"}).config.text("prompt_template"),
+            R"({"mask"})");
+  EXPECT_EQ(parse("train --template words.txt:2").config.text("prompt_template"), "words.txt:2");
   EXPECT_EQ(parse("train --mask_history true").config.text("train_on_turns"), "last");
   EXPECT_CONTAINS(refusal("train --rl ipo"), "--task preference");
   EXPECT_EQ(parse("train --load_in_4bit False").config.text("quantization"), "none");

@@ -19,9 +19,10 @@ std::vector<Option> adapter_options() {
        .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "full",
-       .choices = {"full", "lora", "bitfit"},
+       .choices = {"full", "lora", "bitfit", "soft_prompt"},
        .choice_aliases = {{"freeze", "", "name the parameters that stay as they are with freeze"},
                           {"qlora", "", kQlora},
+                          {"prompt_tuning", "soft_prompt"},
                           {"oft", "", "lora is the nearest"}},
        .aliases = {{"finetuning_type"},
                    {"use_peft", "lora"},
@@ -31,7 +32,8 @@ std::vector<Option> adapter_options() {
        .help = "Parameters that are trained. full: all, or those that freeze leaves. lora: "
                "low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; "
                "the model itself stays as it is, has no gradients and no states, and the result is "
-               "an adapter of some megabytes in PEFT's format. bitfit: the biases alone. Adapters "
+               "an adapter of some megabytes in PEFT's format. bitfit: the biases alone. "
+               "soft_prompt: virtual tokens before each text (num_virtual_tokens). Adapters "
                "take much less memory, and learn less where the task is far from what the model "
                "knows."},
       {.key = "lora_r",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <set>
@@ -94,12 +95,36 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
     if (spec.init == Init::fan_in)
       draw(piece, first_element + at, 1 / std::sqrt(static_cast<double>(spec.row_values())), key,
            uniform_deviates);
+    if (spec.init == Init::half || spec.init == Init::rows)
+      draw(piece, first_element + at, 0.5, key, uniform_deviates);
     writer.write(piece);
   }
   const int64_t zero_row = spec.normal.zero_row;
   if (zero_row < entry.row_begin || zero_row >= entry.row_begin + entry.rows) return;
   segments.set_values(entry.block, spec, zero_row * spec.row_values(),
                       std::vector<float>(static_cast<size_t>(spec.row_values())));
+}
+
+/** Sets the rows of a parameter that starts by another one's, which is there already. */
+void start_by_rows(const ModelTable& model, const HfEntry& entry, Segments& segments) {
+  const ParamSpec& spec = model.param_of(entry);
+  if (spec.init != Init::rows) return;
+  const RowsInit& from = *spec.start_rows;
+  const ParamSpec& other = model.blocks[from.block].params[from.param];
+  const int64_t columns = spec.row_values();
+  std::vector<float> sum(static_cast<size_t>(columns)), row(sum.size());
+  for (int64_t r = entry.row_begin; r < entry.row_begin + entry.rows; ++r) {
+    const std::vector<int32_t>& rows = from.rows[static_cast<size_t>(r)];
+    if (rows.empty()) continue;
+    std::ranges::fill(sum, 0.0f);
+    for (const int32_t of : rows) {
+      segments.get_values(from.block, other, of * columns, row);
+      std::ranges::transform(sum, row, sum.begin(), std::plus());
+    }
+    for (float& value : sum)
+      value /= static_cast<float>(rows.size());
+    segments.set_values(entry.block, spec, r * columns, sum);
+  }
 }
 
 /** One NaN would be in every loss from the first step on, and in the model that is saved. */
@@ -304,6 +329,7 @@ LoadReport load_weights(const ModelTable& model,
   refuse_tensors_of_others(model_file, report.unused);
   if (adapter) check_adapter(model, *adapter);
   uint32_t checksum = 0;  // of an entry with those before it that are parts of its tensor
+  std::vector<const HfEntry*> by_rows;  // which wait for all others
   for (const HfEntry& entry : model.hf_names) {
     const CheckpointReader& checkpoint = adapter && entry.is_delta ? *adapter : model_file;
     const std::vector<std::string> names = stored_names(checkpoint, entry);
@@ -321,6 +347,7 @@ LoadReport load_weights(const ModelTable& model,
                     fmt::format("train it whole: --modules-to-save {}",
                                 entry.hf_name.substr(0, entry.hf_name.find_last_of('.'))));
       initialise(model, entry, seed, segments);
+      by_rows.push_back(&entry);
       // An adapter that begins is always drawn.
       const bool is_new_adapter = !adapter && entry.is_delta && entry.also_named.empty();
       if (entry.is_first_part() && !is_new_adapter) report.initialised.push_back(entry.hf_name);
@@ -330,6 +357,7 @@ LoadReport load_weights(const ModelTable& model,
     const StoredTensor* stored = checkpoint.find(name);
     if (is_other_head(*stored, entry, model)) {
       initialise(model, entry, seed, segments);
+      by_rows.push_back(&entry);
       report.redrawn.push_back(fmt::format("{} of shape {}, expected {}", name,
                                            format_shape(stored->shape),
                                            format_shape(entry.hf_shape)));
@@ -350,6 +378,8 @@ LoadReport load_weights(const ModelTable& model,
     for (const std::string& copy : std::span(names).subspan(1))
       check_copy(checkpoint, *stored, checkpoint.get(copy, entry.hf_shape));
   }
+  for (const HfEntry* entry : by_rows)
+    start_by_rows(model, *entry, segments);
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));
   return report;
 }
@@ -357,6 +387,8 @@ LoadReport load_weights(const ModelTable& model,
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {
   for (const HfEntry& entry : model.hf_names)
     initialise(model, entry, seed, segments);
+  for (const HfEntry& entry : model.hf_names)
+    start_by_rows(model, entry, segments);
 }
 
 namespace {

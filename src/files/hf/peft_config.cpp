@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kBitFit = "BITFIT";
 constexpr const char* kLora = "LORA";
+constexpr const char* kPromptTuning = "PROMPT_TUNING";
 constexpr const char* kMergeHint = "merge it into its model with peft, and give that";
 
 /** Settings that change the formula, with the values that mean they are off. */
@@ -76,6 +77,37 @@ void check_start(const JsonReader& json) {
               "merge it into its model with peft, and give that");
 }
 
+PeftPrompt read_prompt(const JsonReader& json) {
+  constexpr int64_t kTokens_max = 1 << 20;
+  // An encoder-decoder has two submodules, and each has tokens.
+  if (json.integer("num_transformer_submodules", 1, 2, 1) != 1)
+    json.at("num_transformer_submodules").refuse("1");
+  return {.n_tokens = json.integer("num_virtual_tokens", 1, kTokens_max)};
+}
+
+nlohmann::ordered_json prompt_to_json(const PeftConfig& config) {
+  const PeftPrompt& prompt = config.prompt;
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  return {{"base_model_name_or_path", or_null(config.base_model)},
+          {"inference_mode", true},
+          {"modules_to_save", config.modules_to_save.empty()
+                                  ? nlohmann::ordered_json()
+                                  : nlohmann::ordered_json(config.modules_to_save)},
+          {"num_attention_heads", prompt.n_heads},
+          {"num_layers", prompt.n_layers},
+          {"num_transformer_submodules", 1},
+          {"num_virtual_tokens", prompt.n_tokens},
+          {"peft_type", kPromptTuning},
+          {"prompt_tuning_init", prompt.init},
+          {"prompt_tuning_init_text", or_null(prompt.init_text)},
+          {"revision", or_null(config.revision)},
+          {"task_type", or_null(config.task_type)},
+          {"token_dim", prompt.token_width},
+          {"tokenizer_name_or_path", or_null(prompt.tokenizer)}};
+}
+
 }  // namespace
 
 bool is_end_of_name(const std::string& end, const std::string& module) {
@@ -101,13 +133,17 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
       read_text_file(file), {file.string(), "adapter.open", "is it of PEFT's save_pretrained?"});
   PeftConfig config;
   const std::string type = json.text("peft_type");
-  if (type != kLora && type != kBitFit) json.at("peft_type").refuse("LORA", kMergeHint);
-  config.type = type == kLora ? PeftType::lora : PeftType::bitfit;
+  if (type != kLora && type != kBitFit && type != kPromptTuning)
+    json.at("peft_type").refuse("LORA or PROMPT_TUNING", kMergeHint);
+  config.type = type == kLora           ? PeftType::lora
+                : type == kPromptTuning ? PeftType::prompt_tuning
+                                        : PeftType::bitfit;
   config.base_model = json.text("base_model_name_or_path", "");
   config.revision = json.text("revision", "");
   config.task_type = json.text("task_type", "");
   config.modules_to_save = texts_at(json, "modules_to_save");
-  if (config.type == PeftType::bitfit) return config;
+  if (config.type == PeftType::prompt_tuning) config.prompt = read_prompt(json);
+  if (config.type != PeftType::lora) return config;
   for (const Refused& setting : kRefused)
     if (const auto found = json.find(setting.key); found && !is_off(found->value()))
       found->fail(fmt::format("asks for {}, which Ferry does not have", setting.why), kMergeHint);
@@ -127,6 +163,7 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
 }
 
 nlohmann::ordered_json to_json(const PeftConfig& config) {
+  if (config.type == PeftType::prompt_tuning) return prompt_to_json(config);
   nlohmann::ordered_json json;
   const auto or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);

@@ -1,6 +1,7 @@
 #pragma once
 // adapter_config.json, which PEFT writes beside the tensors of an adapter
-// (adapter_model.safetensors) and reads again: peft 0.21's LoraConfig. Torch-free.
+// (adapter_model.safetensors) and reads again: peft 0.21's LoraConfig and PromptTuningConfig.
+// Torch-free.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +19,18 @@ inline constexpr std::string_view kAdapterStem = "adapter_model";
 
 enum class PeftType : uint8_t {
   lora,
-  bitfit,  ///< biases alone, as modules that are trained whole; no type of PEFT
+  bitfit,         ///< modules that are trained whole, such as biases alone; no type of PEFT
+  prompt_tuning,  ///< virtual tokens before each text
+};
+
+/** The name of the rows of virtual tokens in an adapter's file. */
+inline constexpr std::string_view kPromptEmbeddings = "prompt_embeddings";
+
+/** The settings of PROMPT_TUNING. */
+struct PeftPrompt {
+  int64_t n_tokens = 0, token_width = 0, n_layers = 0, n_heads = 0;
+  std::string init = "RANDOM";  ///< or TEXT, SAMPLE_VOCAB
+  std::string init_text, tokenizer;
 };
 
 /** True of a module's whole name, and of its last parts. */
@@ -38,6 +50,7 @@ struct PeftConfig {
   std::vector<std::pair<std::string, double>> alphas;
   std::vector<std::string> targets;  ///< names of modules, whole or their ends
   std::vector<std::string> modules_to_save;
+  PeftPrompt prompt;        ///< of prompt_tuning
   bool transposes = false;  ///< fan_in_fan_out: the model's linear maps are GPT-2's Conv1D
   bool keeps_ties = false;  ///< ensure_weight_tying: tensors that the model ties stay one
 

@@ -15,6 +15,7 @@
 #include "src/engine/state/weights.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/request/adapters.h"
+#include "src/request/prompt_table.h"
 #include "src/tasks/task.h"
 
 namespace ferry {
@@ -66,9 +67,16 @@ class Merger {
  public:
   Merger(const HfDirectory& model, std::optional<DType> dtype)
       : dtype_(dtype), base_(model.weights()), adapter_(model.adapter_weights()) {
+    if (model.adapter()->type == PeftType::prompt_tuning)
+      throw Error(Fault::usage, "export.merge",
+                  fmt::format("the virtual tokens of '{}' are no part of any weight",
+                              model.path().string()),
+                  "use the adapter as it is: ferry, PEFT and vLLM take it beside its model");
     const auto task = kind_of_model(model.config()).of_model(model.config(), {});
-    ModelTable table =
-        make_table(model.config().fields(), {.head = task->head(), .n_labels = task->n_labels()});
+    const JsonReader& fields = model.config().fields();
+    ModelTable table = make_table(fields, {.head = head_in_files(family_of(fields), task->head()),
+                                           .n_labels = task->n_labels()});
+    if (task->head() == HeadKind::prompt) add_prompt(model.config(), task->n_labels(), {}, table);
     const std::vector<HfEntry> entries = table.hf_names;
     add_adapter_of(model, table);
     check_adapter(table, adapter_);

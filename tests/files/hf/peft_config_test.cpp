@@ -53,5 +53,39 @@ TEST(PeftConfig, RefusesStartsThatChangeTheModel) {
     EXPECT_EQ(read(directory, {{"init_lora_weights", start}}).rank, 8) << start;
 }
 
+TEST(PeftConfig, VirtualTokensAreWrittenAsTheyAreRead) {
+  const test::TempDir directory;
+  const PeftConfig config = {.type = PeftType::prompt_tuning,
+                             .base_model = "base",
+                             .task_type = "CAUSAL_LM",
+                             .prompt = {.n_tokens = 20,
+                                        .token_width = 576,
+                                        .n_layers = 30,
+                                        .n_heads = 9,
+                                        .init = "TEXT",
+                                        .init_text = "Is it kind?",
+                                        .tokenizer = "base"}};
+  const nlohmann::ordered_json json = to_json(config);
+  EXPECT_EQ(json["peft_type"], "PROMPT_TUNING");
+  EXPECT_EQ(json["num_virtual_tokens"], 20);
+  EXPECT_EQ(json["token_dim"], 576);
+  EXPECT_EQ(json["prompt_tuning_init_text"], "Is it kind?");
+  EXPECT_FALSE(json.contains("r"));
+  const PeftConfig again = read(directory, json);
+  EXPECT_EQ(again.type, PeftType::prompt_tuning);
+  EXPECT_EQ(again.prompt.n_tokens, 20);
+  EXPECT_EQ(again.base(), "base");
+  EXPECT_THAT(error_of([&] {
+                read(directory, {{"peft_type", "PROMPT_TUNING"}});
+              }),
+              HasSubstr("num_virtual_tokens"));
+  EXPECT_THAT(error_of([&] {
+                read(directory, {{"peft_type", "PROMPT_TUNING"},
+                                 {"num_virtual_tokens", 4},
+                                 {"num_transformer_submodules", 2}});
+              }),
+              HasSubstr("num_transformer_submodules"));
+}
+
 }  // namespace
 }  // namespace ferry
