@@ -8,6 +8,7 @@
 #include "models/ops/all_to_all/all_to_all_op.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/cross_attention/cross_attention_op.h"
+#include "models/ops/dora/dora_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/features/features_op.h"
@@ -39,6 +40,8 @@ void run_all_reduce_grad(const OpCall& c);
 void run_all_to_all(const OpCall& c);
 void run_attention(const OpCall& c);
 void run_cross_attention(const OpCall& c);
+void run_dora(const OpCall& c);
+void run_dora_scale(const OpCall& c);
 void run_dropout(const OpCall& c);
 void run_dropout_residual(const OpCall& c);
 void run_embedding(const OpCall& c);
@@ -76,6 +79,8 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kAllToAll, ops::run_all_to_all},
     {&ops::kAttention, ops::run_attention},
     {&ops::kCrossAttention, ops::run_cross_attention},
+    {&ops::kDora, ops::run_dora},
+    {&ops::kDoraScale, ops::run_dora_scale},
     {&ops::kDropout, ops::run_dropout},
     {&ops::kDropoutResidual, ops::run_dropout_residual},
     {&ops::kEmbedding, ops::run_embedding},
