@@ -131,6 +131,7 @@ PeftConfig settings_of(const config::Config& config) {
   settings.alpha = alpha_of(config);
   settings.dropout = config.number("lora_dropout");
   settings.rank_stabilised = config.flag("use_rslora");
+  settings.dora = config.flag("use_dora");
   return settings;
 }
 
@@ -138,7 +139,8 @@ PeftConfig settings_of(const config::Config& config) {
 void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
-    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora",
+    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora" ||
+                            option.key == "use_dora",
                is_of_any = option.key == "modules_to_save" || option.key == "quantization";
     if (tuning == "lora" || !(is_of_lora || (is_of_any && tuning == "full"))) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
@@ -241,6 +243,7 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                          .factor = static_cast<float>(settings.factor(module, settings.rank))};
                    },
                    .dropout = static_cast<float>(settings.dropout),
+                   .dora = settings.dora,
                    .is_whole = is_whole});
   quantise(config, model);
 }
@@ -259,7 +262,7 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
     const std::string name = name_in_model(entry.hf_name);
     if (name.ends_with(kLoraA)) {
       targets.insert(name.substr(0, name.size() - kLoraA.size()));
-    } else if (!name.ends_with(kLoraB)) {
+    } else if (adapted_module_of(entry).empty()) {
       whole.insert(whole_module_of(model, name));
       settings.keeps_ties |= !entry.tied_names.empty();
     }
@@ -282,7 +285,7 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
     const std::string name = name_in_model(tensor->name);
     if (name.ends_with(kLoraA) && tensor->shape.size() == 2)
       ranks[name.substr(0, name.size() - kLoraA.size())] = tensor->shape[0];
-    else if (!name.empty() && !name.ends_with(kLoraB))
+    else if (!name.empty() && !name.ends_with(kLoraB) && !name.ends_with(kLoraMagnitude))
       whole.insert(name);
   }
   const std::vector<std::string> modules = linear_modules(model);
@@ -302,6 +305,7 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
                          .rank = found->second,
                          .factor = static_cast<float>(settings.factor(module, found->second))};
                    },
+                   .dora = settings.dora,
                    .is_whole =
                        [&](const HfEntry& entry) {
                          return whole.contains(entry.hf_name) ||

@@ -612,6 +612,11 @@ TEST_P(SameBitsOfAdapters, Bf16) {
       with_options(small_of_family(GetParam(), DType::bf16),
                    {{"tuning", "lora"}, {"lora_r", "4"}, {"lora_dropout", "0.1"}}));
 }
+TEST_P(SameBitsOfAdapters, WithLengthsOfRowsBf16) {
+  expect_same_bits_in_some_places(with_options(
+      small_of_family(GetParam(), DType::bf16),
+      {{"tuning", "lora"}, {"lora_r", "4"}, {"lora_dropout", "0.1"}, {"use_dora", "true"}}));
+}
 INSTANTIATE_TEST_SUITE_P(Families,
                          SameBitsOfAdapters,
                          ::testing::ValuesIn(model_types()),

@@ -80,6 +80,17 @@ std::vector<Option> adapter_options() {
        .help =
            "Divides lora_alpha by the square root of the rank (rsLoRA). Large ranks then learn as "
            "fast as small ones; the learning rate of a run without it may be too large."},
+      {.key = "use_dora",
+       .label = "Lengths of rows (DoRA)",
+       .type = Type::boolean,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"lora_use_dora"}, {"peft_use_dora"}},
+       .help =
+           "Trains the length of each row of W + s B A, too, apart from its direction (DoRA). A "
+           "small rank then learns about what a larger one would. It takes more time and "
+           "memory: the norms of all adapted rows are found again in each forward."},
       {.key = "lora_targets",
        .label = "LoRA modules",
        .type = Type::list,

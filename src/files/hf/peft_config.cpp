@@ -25,7 +25,6 @@ struct Refused {
   const char* why;
 };
 constexpr Refused kRefused[] = {
-    {"use_dora", "DoRA"},
     {"lora_bias", "a bias of the adapter itself"},
     {"target_parameters", "adapters of tensors that are no linear map"},
     {"trainable_token_indices", "rows of the embeddings"},
@@ -118,6 +117,7 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
   config.alpha = json.number("lora_alpha", -kMost, kMost, 8);
   config.dropout = json.number("lora_dropout", 0, 1, 0);
   config.rank_stabilised = json.flag("use_rslora", false);
+  config.dora = json.flag("use_dora", false);
   config.transposes = json.flag("fan_in_fan_out", false);
   config.targets = texts_at(json, "target_modules");
   if (const auto alphas = json.find("alpha_pattern"))
@@ -152,6 +152,7 @@ nlohmann::ordered_json to_json(const PeftConfig& config) {
   json["revision"] = or_null(config.revision);
   json["target_modules"] = config.targets;
   json["task_type"] = or_null(config.task_type);
+  json["use_dora"] = config.dora;
   json["use_rslora"] = config.rank_stabilised;
   return json;
 }

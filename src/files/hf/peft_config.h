@@ -33,6 +33,7 @@ struct PeftConfig {
   double alpha = 8;
   double dropout = 0;
   bool rank_stabilised = false;
+  bool dora = false;  ///< rows have lengths of their own
   /** Alphas of modules that have others, by the ends of their names. The first end that fits
    * counts. */
   std::vector<std::pair<std::string, double>> alphas;

@@ -79,7 +79,7 @@ Identity identity_of(const Job& job) {
   identity["tuning"] = config.text("tuning");
   if (model.has_deltas)
     for (const char* key :
-         {"lora_r", "lora_alpha", "use_rslora", "lora_targets", "modules_to_save"})
+         {"lora_r", "lora_alpha", "use_rslora", "use_dora", "lora_targets", "modules_to_save"})
       identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
   identity["quantization"] = config.text("quantization");
   identity["n_params"] = model.n_params();
@@ -208,11 +208,9 @@ void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
                     const config::Config& config) {
   // A value that older runs do not name was the only one then, or shows in their data.
-  const nlohmann::ordered_json of_before = {{"optim", "adamw"},
-                                            {"master", "fp32"},
-                                            {"packing", false},
-                                            {"tuning", "full"},
-                                            {"quantization", "none"}};
+  const nlohmann::ordered_json of_before = {{"optim", "adamw"},       {"master", "fp32"},
+                                            {"packing", false},       {"tuning", "full"},
+                                            {"quantization", "none"}, {"use_dora", "false"}};
   // A checkpoint has its own, under a checksum.
   constexpr std::array<std::string_view, 6> kNew = {"task",   "problem_type", "eval_fraction",
                                                     "config", kEvalData,      kBaseWeights};
