@@ -19,6 +19,7 @@
 #include "models/ops/logits/logits_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
+#include "models/ops/phm/phm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/route/route_op.h"
@@ -56,6 +57,7 @@ void run_linear(const OpCall& c);
 void run_logits(const OpCall& c);
 void run_low_rank(const OpCall& c);
 void run_norm(const OpCall& c);
+void run_phm(const OpCall& c);
 void run_residual_norm(const OpCall& c);
 void run_rms_norm(const OpCall& c);
 void run_rotary(const OpCall& c);
@@ -92,6 +94,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kLogits, ops::run_logits},
     {&ops::kLowRank, ops::run_low_rank},
     {&ops::kNorm, ops::run_norm},
+    {&ops::kPhm, ops::run_phm},
     {&ops::kResidualNorm, ops::run_residual_norm},
     {&ops::kRmsNorm, ops::run_rms_norm},
     {&ops::kRotary, ops::run_rotary},

@@ -19,6 +19,7 @@
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
+#include "models/ops/phm/phm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/rows/rows_op.h"
@@ -183,6 +184,14 @@ void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
          at::Tensor y = in(0) * in(1).select(0, 0);
          if (in(2).defined()) y = in(2) + y - in(3);
          out(0, p(0).defined() ? y + p(0) * factor : y);
+       }},
+      {&ops::kPhm,
+       [&] {
+         const auto& with = op.with<ops::PhmAttributes>();
+         at::Tensor h;
+         for (int64_t i = 0; i < with.n; ++i)
+           h = plus(at::kron(p(0)[i].view({with.n, with.n}), at::outer(p(1)[i], p(2)[i])), h);
+         out(0, plus(in(0).matmul(h), p(3)) * static_cast<double>(with.factor));
        }},
       {&ops::kDropout, [&] { out(0, in(0)); }},
       {&ops::kTanh, [&] { out(0, at::tanh(in(0))); }},
