@@ -1,5 +1,5 @@
 """Adapters of Ferry's engine (streamed, recomputed, two micro-batches) beside LoRA's and DoRA's formulas on transformers' models, or
-beside PEFT where it is installed: ten steps of torch.optim.AdamW in fp32 from the same weights, adapters and rows. Losses, gradient norms and
+beside PEFT where it is installed, and adapters with a bottleneck beside theirs: ten steps of torch.optim.AdamW in fp32 from the same weights, adapters and rows. Losses, gradient norms and
 every tensor of the adapter; that both adapt the same modules. Bars are those of compare_steps.py.
 
     adapters.py TRAIN_DUMP_PROGRAM [NAME]     NAME: a class of transformers, or a kind of adapter
@@ -18,7 +18,7 @@ try:
 except ImportError:
     peft = None
 
-import compare_steps, families, small
+import bottlenecks, compare_steps, families, small
 from compare_steps import BAR, DECAY, MAX_NORM, N_WARMUP, RATE
 
 PREFIX, RANK, ALPHA = "base_model.model.", 3, 6.0
@@ -26,7 +26,8 @@ HEADS = ("classifier", "score", "qa_outputs", "pooler", "pre_classifier")
 # One head of each family, and the other kinds of a family of each kind.
 CASES = [small.cases_of(name)[0] for name in small.TABLE] + small.cases_of("roberta")[1:] + small.cases_of("llama")[1:2]
 LORA = dict(lora_r=str(RANK), lora_alpha=str(ALPHA))
-OPTIONS = dict(lora=dict(tuning="lora") | LORA, dora=dict(tuning="lora", use_dora="true") | LORA)
+OPTIONS = dict(lora=dict(tuning="lora") | LORA, dora=dict(tuning="lora", use_dora="true") | LORA) | {
+    kind: dict(tuning=kind) | options for kind, options in bottlenecks.KINDS.items()}
 # Matrices that are fused, turned round, have biases of their own or a factor behind them.
 SOME = ["llama", "gpt2", "gpt_neox", "bert", "granite"]
 
@@ -57,8 +58,8 @@ def row_norms(module, a, b):
 def make_adapter(model, kind):
     """The tensors of an adapter, none of them zero, and of heads that are trained whole."""
     generator = torch.Generator().manual_seed(9)
-    tensors = {}
-    for name, module in linear_modules(model).items():
+    tensors = {} if kind in ("lora", "dora") else bottlenecks.make(model, small_name(model), kind, PREFIX)
+    for name, module in linear_modules(model).items() if not tensors else ():
         rows, columns = sizes(module)
         tensors[f"{PREFIX}{name}.lora_A.weight"] = torch.randn(RANK, columns, generator=generator) / columns ** 0.5
         tensors[f"{PREFIX}{name}.lora_B.weight"] = 0.1 * torch.randn(rows, RANK, generator=generator)
@@ -72,15 +73,22 @@ def make_adapter(model, kind):
     return tensors
 
 
-def by_formula(model, tensors):
+def small_name(model):
+    return model.config.model_type
+
+
+def by_formula(model, tensors, kind):
     """Gives the model the adapter; its trained tensors by name."""
     model.requires_grad_(False)
     named = dict(model.named_parameters())
     trained = {}
     for name, value in tensors.items():
-        is_added = ".lora_" in name
+        is_added = ".lora_" in name or ".adapter." in name
         trained[name] = value.clone() if is_added else named[name.removeprefix(PREFIX)]
         trained[name].requires_grad_(True)
+    if kind in bottlenecks.KINDS:
+        bottlenecks.add(model, small_name(model), kind, trained, PREFIX)
+        return model, trained
     for name, module in linear_modules(model).items():
         a, b = (trained[f"{PREFIX}{name}.lora_{part}.weight"] for part in "AB")
         m = trained.get(f"{PREFIX}{name}.lora_magnitude_vector")
@@ -123,7 +131,8 @@ def run_case(program, class_name, config_name, keys, kind="lora"):
         subprocess.run([program, str(directory)], check=True)
         ours = load_file(directory / "trained/adapter_model.safetensors")
         losses = json.loads((directory / "losses.json").read_text())["steps"]
-        adapted, trained = by_peft(model, directory / "adapter") if peft else by_formula(model, tensors)
+        has_peft = peft and kind in ("lora", "dora")
+        adapted, trained = by_peft(model, directory / "adapter") if has_peft else by_formula(model, tensors, kind)
     adapted.eval()
     problems = [f"names: {sorted(set(ours) ^ set(trained))[:6]}"] if set(ours) != set(trained) else []
 
@@ -140,7 +149,7 @@ def run_case(program, class_name, config_name, keys, kind="lora"):
         worst = max(worst, error)
         if not error <= BAR:
             problems.append(f"{name} {error:.1e}")
-    print(f"{'FAIL' if problems else 'PASS'} {class_name}, {kind} beside {'PEFT' if peft else 'the formula'}: tensors {worst:.1e}, "
+    print(f"{'FAIL' if problems else 'PASS'} {class_name}, {kind} beside {'PEFT' if has_peft else 'the formula'}: tensors {worst:.1e}, "
           f"loss {worst_loss:.1e}, norm {worst_norm:.1e}" + ("; " + "; ".join(problems[:6]) if problems else ""), flush=True)
     return not problems
 

@@ -528,6 +528,73 @@ TEST_F(Adapters, StopWhereTheirModelStops) {
   EXPECT_EQ(json::parse(text_of(root_ / "out"))["text"], "") << text_of(root_ / "out");
 }
 
+/** Two small maps behind or beside the branches of each layer. */
+TEST_F(Adapters, MayHaveABottleneck) {
+  struct Kind {
+    std::string tuning, type, tensor;
+    std::vector<std::string> more;
+  };
+  const Kind kinds[] = {
+      {"adapter", "ADAPTER", "down.weight", {"--adapter-size=6"}},
+      {"parallel_adapter", "PARALLEL_ADAPTER", "up.weight", {"--adapter-scale=4"}},
+      {"low_rank_adapter", "LOW_RANK_ADAPTER", "down.left", {"--adapter-size=5"}},
+      {"compacter", "COMPACTER", "up.phm_rule", {"--compacter-division=2"}},
+  };
+  for (const Kind& kind : kinds) {
+    SCOPED_TRACE(kind.tuning);
+    auto words = of_texts(kind.tuning,
+                          with(kind.more, {"--tuning=" + kind.tuning, "--learning-rate=0.003"}));
+    std::erase(words, "--tuning=lora");
+    std::erase(words, "--lora-r=2");
+    ASSERT_EQ(ferry(words).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(adapter_config(kind.tuning)["peft_type"], kind.type);
+    const auto losses = losses_of(kind.tuning);
+    EXPECT_LT(losses.back(), losses.front());
+    const Tensors tensors = read_tensors(root_ / kind.tuning / "final", "adapter_model");
+    EXPECT_TRUE(tensors.contains("base_model.model.model.layers.1.self_attn.o_proj.adapter." +
+                                 kind.tensor));
+    for (const auto& [name, tensor] : tensors)
+      EXPECT_NE(name.find(".adapter."), std::string::npos) << name;
+
+    const std::string run = kind.tuning + "_host";
+    std::ranges::replace(words, "--output-dir=" + kind.tuning, "--output-dir=" + run);
+    words.push_back("--placement=host");
+    const pid_t child = start(words);
+    wait_for_line(run, 6);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    ASSERT_EQ(ferry(go_on(run, {})).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(curve_of(kind.tuning), curve_of(run));
+    EXPECT_TRUE(adapter_of(kind.tuning + "/final") == adapter_of(run + "/final"));
+
+    // It is used with its model, and is no sum of weights.
+    ASSERT_EQ(
+        ferry({"eval", "--model=" + kind.tuning, "--dataset=text.txt", "--max-length=32", "--json"})
+            .code(),
+        0)
+        << text_of(root_ / "err");
+    const double loss = json::parse(text_of(root_ / "out")).at("eval_loss");
+    ASSERT_EQ(
+        ferry({"eval", "--model=llama", "--dataset=text.txt", "--max-length=32", "--json"}).code(),
+        0);
+    EXPECT_LT(loss, json::parse(text_of(root_ / "out")).at("eval_loss").get<double>() - 1e-3);
+    EXPECT_EQ(ferry({"export", "--model=" + kind.tuning, "--output-dir=merged_bottleneck"}).code(),
+              2);
+    EXPECT_NE(text_of(root_ / "err").find("no sum of weights"), std::string::npos)
+        << text_of(root_ / "err");
+  }
+  const auto refusal = [&](std::vector<std::string> more) {
+    auto words = of_texts("refused", with(std::move(more), {"--tuning=compacter"}));
+    std::erase(words, "--tuning=lora");
+    std::erase(words, "--lora-r=2");
+    EXPECT_EQ(ferry(words).code(), 2);
+    return text_of(root_ / "err");
+  };
+  EXPECT_NE(refusal({"--adapter-size=10"}).find("divides both"), std::string::npos);
+  EXPECT_NE(refusal({"--adapter-scale=2"}).find("--tuning parallel_adapter"), std::string::npos);
+  EXPECT_NE(refusal({"--lora-alpha=2"}).find("--tuning lora"), std::string::npos);
+}
+
 TEST_F(Adapters, MayBeBiasesAlone) {
   ASSERT_EQ(ferry(new_run("biases", {"--tuning=bitfit"})).code(), 0) << text_of(root_ / "err");
   for (const std::string& name : tensors_of(root_ / "biases/final", "adapter_model"))

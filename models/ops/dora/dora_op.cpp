@@ -92,8 +92,7 @@ const OpDef kDora = {
                                    .dv = kNone,
                                    .d_plain = kNone,
                                    .d_scale = kNone};
-          // Where y is made again nothing is dropped anew, and plain comes from a dropout: it is
-          // kept.
+          // A forward that is made again drops nothing anew: what came from a dropout is kept.
           if (v.plain != kNone) p.data(v.plain);
           p.pass_grad(v.base, places.dy);
           if (p.is_trained(params_of<DoraParams>(op).bias) && !op.with<DoraAttributes>().sums_bias)

@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "models/adapters/bottleneck.h"
 #include "models/adapters/lora.h"
 #include "models/family.h"
 #include "simd/kernels.h"
@@ -159,12 +160,15 @@ void initialise(const ModelTable& model,
   EntryWriter writer(model, entry, segments);
   const double std = static_cast<double>(model.init_std) * spec.normal.factor;
   const uint64_t key = key_of(seed, entry.hf_name);
+  const std::optional<double> bound = glorot_bound_of(entry);
   std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
                             spec.init == Init::ones ? 1.0f : 0.0f);
   for (int64_t at = 0; at < n_elements; at += kPiece) {
     const std::span piece =
         std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
-    if (spec.init == Init::normal) {
+    if (bound) {
+      draw(piece, first_element + at, *bound, key, uniform_deviates);
+    } else if (spec.init == Init::normal) {
       draw(piece, first_element + at, std, key, normal_deviates);
     } else if (spec.init == Init::fan_in) {
       draw(piece, first_element + at, 1 / std::sqrt(static_cast<double>(spec.row_values())), key,

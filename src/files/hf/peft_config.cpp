@@ -15,8 +15,8 @@
 namespace ferry {
 namespace {
 
-constexpr const char* kBitFit = "BITFIT";
-constexpr const char* kLora = "LORA";
+constexpr std::array<std::string_view, 6> kTypes = {
+    "LORA", "BITFIT", "ADAPTER", "PARALLEL_ADAPTER", "LOW_RANK_ADAPTER", "COMPACTER"};
 constexpr const char* kMergeHint = "merge it into its model with peft, and give that";
 
 /** Settings that change the formula, with the values that mean they are off. */
@@ -77,6 +77,16 @@ void check_start(const JsonReader& json) {
 
 }  // namespace
 
+std::string_view name_of(PeftType type) {
+  return kTypes[static_cast<size_t>(type)];
+}
+
+std::optional<PeftType> peft_type_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kTypes, name);
+  if (found == kTypes.end()) return std::nullopt;
+  return static_cast<PeftType>(found - kTypes.begin());
+}
+
 bool is_end_of_name(const std::string& end, const std::string& module) {
   return module == end || module.ends_with("." + end);
 }
@@ -100,13 +110,19 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
       read_text_file(file), {file.string(), "adapter.open", "is it of PEFT's save_pretrained?"});
   PeftConfig config;
   const std::string type = json.text("peft_type");
-  if (type != kLora && type != kBitFit) json.at("peft_type").refuse("LORA", kMergeHint);
-  config.type = type == kLora ? PeftType::lora : PeftType::bitfit;
+  const std::optional<PeftType> known = peft_type_named(type);
+  if (!known) json.at("peft_type").refuse("LORA", kMergeHint);
+  config.type = *known;
   config.base_model = json.text("base_model_name_or_path", "");
   config.revision = json.text("revision", "");
   config.task_type = json.text("task_type", "");
   config.modules_to_save = texts_at(json, "modules_to_save");
-  if (config.type == PeftType::bitfit) return config;
+  if (is_bottleneck(config.type)) {
+    config.size = json.integer("adapter_size", 1, kRank_max);
+    config.scale = json.number("adapter_scale", -kMost, kMost, 1);
+    config.division = json.integer("compacter_division", 1, kRank_max, 4);
+  }
+  if (config.type != PeftType::lora) return config;
   for (const Refused& setting : kRefused)
     if (const auto found = json.find(setting.key); found && !is_off(found->value()))
       found->fail(fmt::format("asks for {}, which Ferry does not have", setting.why), kMergeHint);
@@ -135,23 +151,29 @@ nlohmann::ordered_json to_json(const PeftConfig& config) {
   json["bias"] = "none";
   json["fan_in_fan_out"] = config.transposes;
   json["inference_mode"] = true;
+  json["modules_to_save"] = config.modules_to_save.empty()
+                                ? nlohmann::ordered_json()
+                                : nlohmann::ordered_json(config.modules_to_save);
+  json["peft_type"] = name_of(config.type);
+  json["ensure_weight_tying"] = config.keeps_ties;
+  json["revision"] = or_null(config.revision);
+  json["target_modules"] = config.targets;
+  json["task_type"] = or_null(config.task_type);
+  if (is_bottleneck(config.type)) {
+    json["adapter_size"] = config.size;
+    if (config.type == PeftType::parallel_adapter) json["adapter_scale"] = config.scale;
+    if (config.type == PeftType::compacter) json["compacter_division"] = config.division;
+    return json;
+  }
   json["init_lora_weights"] = true;
   json["lora_alpha"] = config.alpha;
   if (config.alpha == std::floor(config.alpha))
     json["lora_alpha"] = static_cast<int64_t>(config.alpha);
   json["lora_dropout"] = config.dropout;
-  json["modules_to_save"] = config.modules_to_save.empty()
-                                ? nlohmann::ordered_json()
-                                : nlohmann::ordered_json(config.modules_to_save);
-  json["peft_type"] = config.type == PeftType::lora ? kLora : kBitFit;
   json["r"] = config.rank;
   json["rank_pattern"] = json["alpha_pattern"] = nlohmann::ordered_json::object();
   for (const auto& [end, alpha] : config.alphas)
     json["alpha_pattern"][end] = alpha;
-  json["ensure_weight_tying"] = config.keeps_ties;
-  json["revision"] = or_null(config.revision);
-  json["target_modules"] = config.targets;
-  json["task_type"] = or_null(config.task_type);
   json["use_dora"] = config.dora;
   json["use_rslora"] = config.rank_stabilised;
   return json;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,19 @@ inline constexpr std::string_view kAdapterStem = "adapter_model";
 
 enum class PeftType : uint8_t {
   lora,
-  bitfit,  ///< biases alone, as modules that are trained whole; no type of PEFT
+  // No types of PEFT:
+  bitfit,  ///< biases alone, as modules that are trained whole
+  adapter,
+  parallel_adapter,
+  low_rank_adapter,
+  compacter,
 };
+/** "LORA", "PARALLEL_ADAPTER", .... */
+std::string_view name_of(PeftType type);
+std::optional<PeftType> peft_type_named(std::string_view name);
+constexpr bool is_bottleneck(PeftType type) {
+  return type >= PeftType::adapter;
+}
 
 /** True of a module's whole name, and of its last parts. */
 bool is_end_of_name(const std::string& end, const std::string& module);
@@ -40,6 +52,10 @@ struct PeftConfig {
   std::vector<std::string> targets;  ///< names of modules, whole or their ends
   std::vector<std::string> modules_to_save;
   bool transposes = false;  ///< fan_in_fan_out: the model's linear maps are GPT-2's Conv1D
+  /** Columns, factor and Compacter's terms of adapters with a bottleneck. */
+  int64_t size = 0;
+  double scale = 1;
+  int64_t division = 4;
   bool keeps_ties = false;  ///< ensure_weight_tying: tensors that the model ties stay one
 
   /** The base as --model takes it. */

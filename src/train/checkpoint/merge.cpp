@@ -80,6 +80,13 @@ class Merger {
  public:
   Merger(const HfDirectory& model, std::optional<DType> dtype)
       : dtype_(dtype), base_(model.weights()), adapter_(model.adapter_weights()) {
+    if (is_bottleneck(model.adapter()->type))
+      throw Error(
+          Fault::usage, "export.open",
+          fmt::format("'{}' is an adapter with activations of its own ({}), which no sum of "
+                      "weights stands for",
+                      model.path().string(), name_of(model.adapter()->type)),
+          "use it as it is: ferry eval, predict, generate and serve take it, with its model");
     const auto task = kind_of_model(model.config()).of_model(model.config(), {});
     ModelTable table =
         make_table(model.config().fields(), {.head = task->head(), .n_labels = task->n_labels()});

@@ -12,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/config/models/models.h"
 #include "src/config/options/option.h"
+#include "src/config/options/tuning.h"
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
 #include "src/request/run_plan.h"
@@ -77,10 +78,10 @@ Identity identity_of(const Job& job) {
     identity[kBaseWeights] = fmt::format("{:08x}", job.model.directory.weights().sample_crc());
   // Before the number of parameters, which follows from it.
   identity["tuning"] = config.text("tuning");
-  if (model.has_deltas)
-    for (const char* key :
-         {"lora_r", "lora_alpha", "use_rslora", "use_dora", "lora_targets", "modules_to_save"})
-      identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
+  for (const config::Option& option : config::option_table())
+    if (config::is_of_adapters(option) && option.effect == config::Effect::fixes_bits &&
+        option.key != "quantization" && config::suits_tuning(option, config.text("tuning")))
+      identity[std::string(option.key)] = config::to_toml(option, config.value(option.key));
   identity["quantization"] = config.text("quantization");
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
