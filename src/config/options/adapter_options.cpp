@@ -142,7 +142,8 @@ std::vector<Option> adapter_options() {
        .aliases = {{"hypercomplex_division"}, {"phm_dim"}},
        .help =
            "Terms n of the sums of Kronecker products that the maps of compacter are. It divides "
-           "the model's width and adapter_size. Twice as many halve the parameters, about."},
+           "the model's width and adapter_size. More terms mix more, and have n^3 parameters "
+           "in each map."},
       {.key = "modules_to_save",
        .label = "Modules trained whole",
        .type = Type::list,
