@@ -7096,10 +7096,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>模板的标签</translation>
     </message>
     <message>
-        <source>Parameters that are trained. full: all, or those that freeze leaves. lora: low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; the model itself stays as it is, has no gradients and no states, and the result is an adapter of some megabytes in PEFT&apos;s format. bitfit: the biases alone. soft_prompt: virtual tokens before each text (num_virtual_tokens). Adapters take much less memory, and learn less where the task is far from what the model knows.</source>
-        <translation>要训练的参数。full：全部，或 freeze 留下的那些。lora：线性层旁的低秩矩阵（lora_r、lora_targets）以及新的输出头；模型本身保持不变，没有梯度也没有状态，结果是 PEFT 格式、几兆字节的适配器。bitfit：只训练偏置。soft_prompt：每段文本之前的虚拟词元（num_virtual_tokens）。适配器占用的内存少得多；若任务与模型已知的内容相差很远，学到的也较少。</translation>
-    </message>
-    <message>
         <source>Prompts</source>
         <translation>提示模板</translation>
     </message>
@@ -7158,6 +7154,46 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>What answers for a label. manual: its words; soft: a trained row, which starts as the mean of its words&apos; rows. A row may come to mean what no word says, and wants more texts for that.</source>
         <translation>由什么来回答标签。manual：标签的词；soft：一行可训练的权重，其初值是这些词对应行的平均值。这一行可以学到没有词能表达的含义，但需要更多文本。</translation>
+    </message>
+    <message>
+        <source>Adapter scale</source>
+        <translation>适配器的系数</translation>
+    </message>
+    <message>
+        <source>Adapter size</source>
+        <translation>适配器的大小</translation>
+    </message>
+    <message>
+        <source>Columns between the two maps of an adapter. auto is what OpenDelta takes: 24 for adapter and parallel_adapter, of the model&apos;s width a 32nd for low_rank_adapter and a 16th for compacter. A larger one learns more and takes more memory.</source>
+        <translation>适配器两个映射之间的列数。auto 取 OpenDelta 的值：adapter 和 parallel_adapter 为 24，low_rank_adapter 为模型宽度的 1/32，compacter 为 1/16。越大学得越多，占用的内存也越多。</translation>
+    </message>
+    <message>
+        <source>Compacter terms</source>
+        <translation>Compacter 的项数</translation>
+    </message>
+    <message>
+        <source>Lengths of rows (DoRA)</source>
+        <translation>行的长度（DoRA）</translation>
+    </message>
+    <message>
+        <source>Terms n of the sums of Kronecker products that the maps of compacter are. It divides the model&apos;s width and adapter_size. More terms mix more, and have n^3 parameters in each map.</source>
+        <translation>compacter 的映射是克罗内克积之和，n 为其项数。它须整除模型的宽度和 adapter_size。项数越多，混合得越充分，每个映射为此有 n^3 个参数。</translation>
+    </message>
+    <message>
+        <source>Trains the length of each row of W + s B A, too, apart from its direction (DoRA). A small rank then learns about what a larger one would. It takes more time and memory: the norms of all adapted rows are found again in each forward.</source>
+        <translation>除方向外，还训练 W + s B A 每一行的长度（DoRA）。较小的秩便能学到较大的秩大约能学到的。它需要更多时间和内存：每次前向都要重新求出所有被适配的行的范数。</translation>
+    </message>
+    <message>
+        <source>What a parallel adapter gives is multiplied by it. 4 is usual beside feed-forwards of large models.</source>
+        <translation>并列适配器给出的结果乘以它。在大模型的前馈旁通常为 4。</translation>
+    </message>
+    <message>
+        <source>terms</source>
+        <translation>项</translation>
+    </message>
+    <message>
+        <source>Parameters that are trained. full: all, or those that freeze leaves. lora: low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; the model itself stays as it is, has no gradients and no states, and the result is an adapter of some megabytes in PEFT&apos;s format. bitfit: the biases alone. soft_prompt: virtual tokens before each text (num_virtual_tokens). adapter: two small maps behind each attention and feed-forward (Houlsby); parallel_adapter: beside them; low_rank_adapter and compacter: with fewer parameters still. Adapters take much less memory, and learn less where the task is far from what the model knows.</source>
+        <translation>要训练的参数。full：全部，或 freeze 留下的那些。lora：线性层旁的低秩矩阵（lora_r、lora_targets）以及新的输出头；模型本身保持不变，没有梯度也没有状态，结果是 PEFT 格式、几兆字节的适配器。bitfit：只训练偏置。soft_prompt：每段文本之前的虚拟词元（num_virtual_tokens）。adapter：每个注意力和前馈之后的两个小映射（Houlsby）；parallel_adapter：与它们并列；low_rank_adapter 和 compacter：参数更少。适配器占用的内存少得多；若任务与模型已知的内容相差很远，学到的也较少。</translation>
     </message>
 </context>
 <context>

@@ -8,6 +8,7 @@
 #include "models/ops/all_to_all/all_to_all_op.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/cross_attention/cross_attention_op.h"
+#include "models/ops/dora/dora_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/features/features_op.h"
@@ -19,6 +20,7 @@
 #include "models/ops/logits/logits_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
+#include "models/ops/phm/phm_op.h"
 #include "models/ops/ring_attention/ring_attention_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
@@ -42,6 +44,8 @@ void run_all_to_all(const OpCall& c);
 void run_asked_rows(const OpCall& c);
 void run_attention(const OpCall& c);
 void run_cross_attention(const OpCall& c);
+void run_dora(const OpCall& c);
+void run_dora_scale(const OpCall& c);
 void run_dropout(const OpCall& c);
 void run_dropout_residual(const OpCall& c);
 void run_embedding(const OpCall& c);
@@ -57,6 +61,7 @@ void run_linear(const OpCall& c);
 void run_logits(const OpCall& c);
 void run_low_rank(const OpCall& c);
 void run_norm(const OpCall& c);
+void run_phm(const OpCall& c);
 void run_residual_norm(const OpCall& c);
 void run_ring_attention(const OpCall& c);
 void run_rms_norm(const OpCall& c);
@@ -82,6 +87,8 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kAskedRows, ops::run_asked_rows},
     {&ops::kAttention, ops::run_attention},
     {&ops::kCrossAttention, ops::run_cross_attention},
+    {&ops::kDora, ops::run_dora},
+    {&ops::kDoraScale, ops::run_dora_scale},
     {&ops::kDropout, ops::run_dropout},
     {&ops::kDropoutResidual, ops::run_dropout_residual},
     {&ops::kEmbedding, ops::run_embedding},
@@ -94,6 +101,7 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kLogits, ops::run_logits},
     {&ops::kLowRank, ops::run_low_rank},
     {&ops::kNorm, ops::run_norm},
+    {&ops::kPhm, ops::run_phm},
     {&ops::kResidualNorm, ops::run_residual_norm},
     {&ops::kRingAttention, ops::run_ring_attention},
     {&ops::kRmsNorm, ops::run_rms_norm},

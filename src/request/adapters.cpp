@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "models/adapters/bottleneck.h"
 #include "models/adapters/lora.h"
 #include "models/adapters/prompt_head.h"
 #include "models/adapters/soft_tokens.h"
@@ -19,6 +20,7 @@
 #include "src/base/nearest_name.h"
 #include "src/config/models/models.h"
 #include "src/config/options/option.h"
+#include "src/config/options/tuning.h"
 #include "src/config/options/value.h"
 
 namespace ferry {
@@ -127,17 +129,38 @@ double alpha_of(const config::Config& config) {
       .value_or(2 * static_cast<double>(config.integer("lora_r")));
 }
 
-/** The settings as PEFT has them. */
-PeftConfig settings_of(const config::Config& config) {
+PeftType type_of(const std::string& tuning) {
+  if (tuning == "soft_prompt") return PeftType::prompt_tuning;
+  std::string name = tuning;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return peft_type_named(name).value();
+}
+
+/** The columns of a bottleneck, by OpenDelta's reductions where nobody says. */
+int64_t size_of_adapter(const config::Config& config, PeftType type, int64_t width) {
+  constexpr int64_t kUsual = 24, kOfLowRank = 32, kOfCompacter = 16;
+  if (const auto said = config.maybe_integer("adapter_size")) return *said;
+  const int64_t size = type == PeftType::low_rank_adapter ? width / kOfLowRank
+                       : type == PeftType::compacter      ? width / kOfCompacter
+                                                          : kUsual;
+  const int64_t unit = type == PeftType::compacter ? config.integer("compacter_division") : 1;
+  return std::max(size / unit, int64_t{1}) * unit;
+}
+
+/** The settings as PEFT has them, beside a model of this width. */
+PeftConfig settings_of(const config::Config& config, int64_t width) {
   PeftConfig settings;
-  const std::string& tuning = config.text("tuning");
-  settings.type = tuning == "lora"          ? PeftType::lora
-                  : tuning == "soft_prompt" ? PeftType::prompt_tuning
-                                            : PeftType::bitfit;
+  settings.type = type_of(config.text("tuning"));
+  if (is_bottleneck(settings.type)) {
+    settings.size = size_of_adapter(config, settings.type, width);
+    settings.scale = config.number("adapter_scale");
+    settings.division = config.integer("compacter_division");
+  }
   settings.rank = config.integer("lora_r");
   settings.alpha = alpha_of(config);
   settings.dropout = config.number("lora_dropout");
   settings.rank_stabilised = config.flag("use_rslora");
+  settings.dora = config.flag("use_dora");
   return settings;
 }
 
@@ -151,7 +174,7 @@ void refuse_scaled_words(const PeftConfig& settings, const ModelTable& model) {
 
 /** Virtual tokens by the settings; those of a text get their start where there is a tokenizer. */
 void add_virtual_tokens(const config::Config& config, ModelTable& model) {
-  refuse_scaled_words(settings_of(config), model);
+  refuse_scaled_words(settings_of(config, model.width), model);
   if (model.n_soft_tokens > 0) {  // of a template, in place of virtual ones
     if (config.origin("num_virtual_tokens").source == config::Source::command_line)
       throw Error(Fault::usage, "config.num_virtual_tokens",
@@ -181,20 +204,19 @@ PeftPrompt prompt_of(const config::Config& config, const ModelTable& model) {
           .tokenizer = init == "text" ? config.text("model_name_or_path") : std::string()};
 }
 
-/** A setting of LoRA that has no effect was meant to have one. */
+/** A setting of adapters that has no effect was meant to have one. */
 void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
-    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora",
-               is_of_any = option.key == "modules_to_save" || option.key == "quantization";
-    if (tuning == "lora" || !(is_of_lora || (is_of_any && tuning == "full"))) continue;
+    if (config::suits_tuning(option, tuning)) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
     // A word of the command line takes back the adapters of a file or a preset.
     if (config.origin(option.key).source < config.origin("tuning").source) continue;
+    const auto tunings = config::tunings_of(option);
     throw Error(Fault::usage, "config.tuning",
-                fmt::format("{} ({}) is for tuning = lora, and tuning is {}", option.key,
-                            config.origin(option.key).where, tuning),
-                "add --tuning lora, or leave it out");
+                fmt::format("{} ({}) is for tuning = {}, and tuning is {}", option.key,
+                            config.origin(option.key).where, fmt::join(tunings, ", "), tuning),
+                fmt::format("add --tuning {}, or leave it out", tunings.front()));
   }
 }
 
@@ -255,6 +277,27 @@ std::string name_in_model(const std::string& tensor) {
   return tensor.starts_with(prefix) ? tensor.substr(prefix.size()) : std::string();
 }
 
+/** Adapters with a bottleneck, by their settings. */
+void add_bottlenecks_of(const PeftConfig& settings, const IsWhole& is_whole, ModelTable& model) {
+  const auto kind = [&] {
+    switch (settings.type) {
+      case PeftType::parallel_adapter:
+        return BottleneckKind::parallel;
+      case PeftType::low_rank_adapter:
+        return BottleneckKind::low_rank;
+      case PeftType::compacter:
+        return BottleneckKind::compacter;
+      default:
+        return BottleneckKind::adapter;
+    }
+  };
+  add_bottlenecks(model, {.kind = kind(),
+                          .size = settings.size,
+                          .scale = static_cast<float>(settings.scale),
+                          .division = settings.division,
+                          .is_whole = is_whole});
+}
+
 }  // namespace
 
 void add_adapters(const config::Config& config, ModelTable& model) {
@@ -266,13 +309,17 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                             "from scratch ({}) has none that are worth keeping",
                             config.text("tuning"), config.origin("config_name").where),
                 "leave out --tuning, or name a model: --model");
-  const PeftConfig settings = settings_of(config);
+  const PeftConfig settings = settings_of(config, model.width);
   std::vector<std::string> targets = config.list("lora_targets");
   const bool has_lora = settings.type == PeftType::lora;
   const bool takes_all = is_all(targets);
   if (has_lora && !takes_all) check_targets(config, targets, model);
   const auto is_whole = whole_by(config, model);
   check_whole(model, is_whole);
+  if (is_bottleneck(settings.type)) {
+    add_bottlenecks_of(settings, is_whole, model);
+    return quantise(config, model);
+  }
   if (settings.type == PeftType::bitfit && std::ranges::none_of(model.hf_names, is_whole))
     throw Error(Fault::usage, "config.tuning",
                 fmt::format("tuning = bitfit trains the biases alone, and this {} model has none",
@@ -289,13 +336,14 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                          .factor = static_cast<float>(settings.factor(module, settings.rank))};
                    },
                    .dropout = static_cast<float>(settings.dropout),
+                   .dora = settings.dora,
                    .is_whole = is_whole});
   if (settings.type == PeftType::prompt_tuning) add_virtual_tokens(config, model);
   quantise(config, model);
 }
 
 PeftConfig peft_config_of(const config::Config& config, const ModelTable& model) {
-  PeftConfig settings = settings_of(config);
+  PeftConfig settings = settings_of(config, model.width);
   settings.base_model = config.text("model_name_or_path");
   if (const auto repo = config::hub_model_of(settings.base_model)) {
     settings.base_model = repo->id;
@@ -312,9 +360,10 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
     if (!entry.is_delta) continue;
     const std::string name = name_in_model(entry.hf_name);
     if (name.empty()) continue;  // virtual tokens
-    if (name.ends_with(kLoraA)) {
-      targets.insert(name.substr(0, name.size() - kLoraA.size()));
-    } else if (!name.ends_with(kLoraB)) {
+    const std::string adapted = adapted_module_of(entry) + bottleneck_module_of(entry.hf_name);
+    if (!adapted.empty()) {
+      targets.insert(adapted);
+    } else {
       whole.insert(whole_module_of(model, name));
       settings.keeps_ties |= !entry.tied_names.empty();
     }
@@ -336,11 +385,18 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
   std::set<std::string> whole;
   for (const StoredTensor* tensor : file.tensors()) {
     const std::string name = name_in_model(tensor->name);
+    if (is_bottleneck(settings.type) && !bottleneck_module_of(tensor->name).empty()) continue;
     if (name.ends_with(kLoraA) && tensor->shape.size() == 2)
       ranks[name.substr(0, name.size() - kLoraA.size())] = tensor->shape[0];
-    else if (!name.empty() && !name.ends_with(kLoraB))
+    else if (!name.empty() && !name.ends_with(kLoraB) && !name.ends_with(kLoraMagnitude))
       whole.insert(name);
   }
+  const IsWhole is_whole = [&](const HfEntry& entry) {
+    return whole.contains(entry.hf_name) ||
+           std::ranges::any_of(entry.also_named,
+                               [&](const std::string& name) { return whole.contains(name); });
+  };
+  if (is_bottleneck(settings.type)) return add_bottlenecks_of(settings, is_whole, model);
   const std::vector<std::string> modules = linear_modules(model);
   for (const auto& [module, rank] : ranks)
     if (std::ranges::find(modules, module) == modules.end())
@@ -358,13 +414,8 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
                          .rank = found->second,
                          .factor = static_cast<float>(settings.factor(module, found->second))};
                    },
-                   .is_whole =
-                       [&](const HfEntry& entry) {
-                         return whole.contains(entry.hf_name) ||
-                                std::ranges::any_of(entry.also_named, [&](const std::string& name) {
-                                  return whole.contains(name);
-                                });
-                       }});
+                   .dora = settings.dora,
+                   .is_whole = is_whole});
   if (settings.type == PeftType::prompt_tuning)
     add_soft_tokens(model, std::vector<SoftToken>(static_cast<size_t>(settings.prompt.n_tokens)),
                     std::string(kPromptEmbeddings), /*is_delta=*/true);

@@ -83,7 +83,7 @@ TEST(ForeignFlags, InAFileAreSaidWithTheirLine) {
   const auto file = directory.write("c.toml", "seed = 1\ndo_train = true\n").string();
   const CommandLine command = parse("train", {"--config", file});
   EXPECT_CONTAINS(command.notes.at(0), "do_train (" + file + ":2) changes nothing");
-  const auto lora = directory.write("l.toml", "use_dora = true\n").string();
+  const auto lora = directory.write("l.toml", "gptq = true\n").string();
   EXPECT_CONTAINS(refusal("train", {"--config", lora}), "no such adapters");
 }
 
@@ -117,7 +117,7 @@ TEST(ForeignFlags, LengthsOfOtherTrainersAreTheLongestText) {
 }
 
 TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
-  for (const char* name : {"--use_dora", "--gptq"}) {
+  for (const char* name : {"--use_badam", "--gptq"}) {
     const std::string message = refusal("train", {name, "8"});
     EXPECT_CONTAINS(message, "tuning = lora");
     EXPECT_CONTAINS(message, "adamw_8bit");

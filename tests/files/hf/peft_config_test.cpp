@@ -40,6 +40,14 @@ TEST(PeftConfig, TheFirstPatternThatFitsCounts) {
               HasSubstr("layers.[01].*q_proj"));
 }
 
+TEST(PeftConfig, TellsOfLengthsOfRows) {
+  const test::TempDir directory;
+  EXPECT_FALSE(read(directory, {}).dora);
+  const PeftConfig config = read(directory, {{"use_dora", true}});
+  EXPECT_TRUE(config.dora);
+  EXPECT_EQ(to_json(config)["use_dora"], true);
+}
+
 TEST(PeftConfig, RefusesStartsThatChangeTheModel) {
   const test::TempDir directory;
   for (const char* start : {"pissa", "pissa_niter_16", "olora", "loftq", "corda", "lora_ga"})
