@@ -11,7 +11,7 @@ namespace {
 
 /** Keys that name or describe a model, say how others run it, or how it generates: none changes
  * what it computes in training. As transformers 4 and 5 write them. */
-constexpr std::array<std::string_view, 95> kHarmless = {
+constexpr std::array<std::string_view, 96> kHarmless = {
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_attn_implementation_internal",
@@ -41,6 +41,7 @@ constexpr std::array<std::string_view, 95> kHarmless = {
     "eos_token_id",
     "eos_token_ids",
     "exponential_decay_length_penalty",
+    "ferry_prompt",
     "ferry_text_pairs",
     "finetuning_task",
     "forced_bos_token_id",

@@ -84,6 +84,11 @@ bool is_old_buffer(std::string_view model_type, std::string_view name) {
                              [&](std::string_view end) { return name.ends_with(end); });
 }
 
+HeadKind head_in_files(const Family& family, HeadKind head) {
+  if (head != HeadKind::prompt) return head;
+  return family.is_decoder ? HeadKind::causal_lm : HeadKind::masked_lm;
+}
+
 ModelTable make_table(const JsonReader& config, const TableOptions& options) {
   const Family& family = family_of(config);
   check_head(family, options.head);
@@ -121,6 +126,8 @@ std::string_view name_of(HeadKind head) {
       return "question-answering";
     case causal_lm:
       return "causal-lm";
+    case prompt:
+      return "prompt-classification";
   }
   return "?";
 }

@@ -59,6 +59,9 @@ const Family& family_of(const JsonReader& config);
 /** One of Family::old_buffers; no tensor of a family that is none of Ferry's. */
 bool is_old_buffer(std::string_view model_type, std::string_view name);
 
+/** The head that a model's files have: a prompt's is the family's language model. */
+HeadKind head_in_files(const Family& family, HeadKind head);
+
 /** The family's table, with a head that it has, of a configuration that holds nothing else that
  * could change what the model computes: else Error(data) names the key, or Error(usage) the head.
  */

@@ -6844,10 +6844,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>完整训练的模块</translation>
     </message>
     <message>
-        <source>Parameters that are trained. full: all, or those that freeze leaves. lora: low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; the model itself stays as it is, has no gradients and no states, and the result is an adapter of some megabytes in PEFT&apos;s format. bitfit: the biases alone. Adapters take much less memory, and learn less where the task is far from what the model knows.</source>
-        <translation>要训练的参数。full：全部，或 freeze 留下的那些。lora：线性层旁的低秩矩阵（lora_r、lora_targets）以及新的输出头；模型本身保持不变，没有梯度也没有状态，结果是 PEFT 格式、几兆字节的适配器。bitfit：只训练偏置。适配器占用的内存少得多；若任务与模型已知的内容相差很远，学到的也较少。</translation>
-    </message>
-    <message>
         <source>Peak step size of the optimizer. Too large diverges, too small learns nothing in the time: 1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. The default of a decoder is 1e-5, of a model from scratch 3e-4, of adapters 2e-4.</source>
         <translation>优化器的最大步长。过大会发散，过小则在这段时间内学不到东西：1e-5 到 5e-5 适合微调编码器，小模型可以更大。解码器的默认值为 1e-5，从头训练的模型为 3e-4，适配器为 2e-4。</translation>
     </message>
@@ -7076,10 +7072,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>对数几率</translation>
     </message>
     <message>
-        <source>What is trained: a classifier of texts; the masked language model of an encoder (mlm) or the language model of a decoder (causal-lm), both on texts without labels; a tagger of words, such as names (token-classification); a reader that finds answers in a text (question-answering); or, from pairs of a better and a worse answer to the same prompt, a language model that prefers the better ones (preference; kto from single good and bad ones) or a classifier that gives answers a number (reward).</source>
-        <translation>训练什么：文本分类器；编码器的掩码语言模型（mlm）或解码器的语言模型（causal-lm），两者都用没有标签的文本；给词（如名称）加标记的模型（token-classification）；在文本中找答案的阅读器（question-answering）；或者，从同一提示的较好与较差回答中学习：偏好较好回答的语言模型（preference；单个的好坏回答用 kto），或给回答打分的分类器（reward）。</translation>
-    </message>
-    <message>
         <source>Asks a language model that was written and the one it was made from for the same tokens, up to 200, and refuses it where they answer otherwise. It takes the time and memory to run both, one after the other; off leaves it at the bytes, which are always compared.</source>
         <translation>让写出的语言模型与其来源的模型就相同的词元作答，最多 200 个；若回答不同则拒绝。需要依次运行两者的时间和内存；关闭后只比较字节，字节总会比较。</translation>
     </message>
@@ -7098,6 +7090,110 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>How GPUs that share texts attend to each other&apos;s tokens. heads: they exchange tokens for heads of attention, whose number is a multiple of sp_size (Ulysses). ring: keys and values go round, of any number of heads (ring attention); of one long causal text the last GPU then works longest. auto takes heads where they can be shared.</source>
         <translation>共享文本的 GPU 怎样关注彼此的词元。heads：用词元交换注意力头，头数须是 sp_size 的倍数。ring：键和值轮流传递，头数不限（环形注意力）；对一段很长的因果文本，最后一个 GPU 工作最久。auto 在头可以分配时取 heads。</translation>
+    </message>
+    <message>
+        <source>Labels of a template</source>
+        <translation>模板的标签</translation>
+    </message>
+    <message>
+        <source>Prompts</source>
+        <translation>提示模板</translation>
+    </message>
+    <message>
+        <source>Start of virtual tokens</source>
+        <translation>虚拟词元的初值</translation>
+    </message>
+    <message>
+        <source>Template</source>
+        <translation>模板</translation>
+    </message>
+    <message>
+        <source>Text of virtual tokens</source>
+        <translation>虚拟词元的文本</translation>
+    </message>
+    <message>
+        <source>Text whose tokens the virtual ones start as, over and over where it has fewer.</source>
+        <translation>虚拟词元以这段文本的词元为初值；词元不足时循环使用。</translation>
+    </message>
+    <message>
+        <source>Trained tokens before each text (tuning = soft_prompt). More learn more, and take their part of max_length.</source>
+        <translation>每段文本之前的可训练词元（tuning = soft_prompt）。越多学得越多，但会占用 max_length 的一部分。</translation>
+    </message>
+    <message>
+        <source>Virtual tokens</source>
+        <translation>虚拟词元</translation>
+    </message>
+    <message>
+        <source>What is trained: a classifier of texts; the masked language model of an encoder (mlm) or the language model of a decoder (causal-lm), both on texts without labels; a tagger of words, such as names (token-classification); a reader that finds answers in a text (question-answering); or, from pairs of a better and a worse answer to the same prompt, a language model that prefers the better ones (preference; kto from single good and bad ones) or a classifier that gives answers a number (reward); or a language model that tells labels by words at one place of a template (prompt-classification).</source>
+        <translation>训练什么：文本分类器；编码器的掩码语言模型（mlm）或解码器的语言模型（causal-lm），两者都用没有标签的文本；给词（如名称）加标记的模型（token-classification）；在文本中找答案的阅读器（question-answering）；或者，从同一提示的较好与较差回答中学习：偏好较好回答的语言模型（preference；单个的好坏回答用 kto），或给回答打分的分类器（reward）；或者，通过模板中某一处的词来判断标签的语言模型（prompt-classification）。</translation>
+    </message>
+    <message>
+        <source>Words of labels</source>
+        <translation>标签的词</translation>
+    </message>
+    <message>
+        <source>Words of several tokens</source>
+        <translation>多词元的词</translation>
+    </message>
+    <message>
+        <source>Logit of a word that has several tokens, all of which are asked for at the mask. It is that of the first one, their mean, or the largest.</source>
+        <translation>由多个词元组成的词的分数，这些词元都在掩码处被询问：取第一个词元的值（first）、平均值（mean）或最大值（max）。</translation>
+    </message>
+    <message>
+        <source>Turns a text into a question for a language model (task = prompt-classification), as OpenPrompt writes it: {&quot;placeholder&quot;: &quot;text_a&quot;} It was {&quot;mask&quot;}. text_b is the second text of a pair, {&quot;soft&quot;: 5} are five trained tokens, and {&quot;soft&quot;: &quot;It was&quot;} are trained ones that start as these words. A decoder reads what comes before the mask. A file has a template in each line, and NAME:2 is its second one. --template is the same.</source>
+        <translation>把文本变成对语言模型的提问（task = prompt-classification），写法与 OpenPrompt 相同：{&quot;placeholder&quot;: &quot;text_a&quot;} 很 {&quot;mask&quot;}。text_b 是文本对中的第二段文本，{&quot;soft&quot;: 5} 是五个可训练的词元，{&quot;soft&quot;: &quot;很&quot;} 是以这些词为初值的可训练词元。解码器只读取掩码之前的内容。文件中每行一个模板，NAME:2 是第二个。--template 与此相同。</translation>
+    </message>
+    <message>
+        <source>Values that virtual tokens start with. random: between -0.5 and 0.5; text: the rows of prompt_tuning_init_text; vocab: those of the vocabulary&apos;s first tokens.</source>
+        <translation>虚拟词元的初值。random：-0.5 到 0.5 之间的随机值；text：prompt_tuning_init_text 各词元的行；vocab：词表最前面词元的行。</translation>
+    </message>
+    <message>
+        <source>Words that stand for labels where a template asks for one: {&quot;negative&quot;: [&quot;bad&quot;, &quot;terrible&quot;], &quot;positive&quot;: [&quot;great&quot;]}, or a list in the order of the labels. A file has the same (.json), or the words of a label in each line. Empty for the labels&apos; own names.</source>
+        <translation>模板询问一个词时代表各标签的词：{&quot;差评&quot;: [&quot;差&quot;, &quot;糟&quot;], &quot;好评&quot;: [&quot;好&quot;]}，或按标签顺序排列的列表。文件内容与此相同（.json），或每行写一个标签的词。留空则用标签自己的名称。</translation>
+    </message>
+    <message>
+        <source>What answers for a label. manual: its words; soft: a trained row, which starts as the mean of its words&apos; rows. A row may come to mean what no word says, and wants more texts for that.</source>
+        <translation>由什么来回答标签。manual：标签的词；soft：一行可训练的权重，其初值是这些词对应行的平均值。这一行可以学到没有词能表达的含义，但需要更多文本。</translation>
+    </message>
+    <message>
+        <source>Adapter scale</source>
+        <translation>适配器的系数</translation>
+    </message>
+    <message>
+        <source>Adapter size</source>
+        <translation>适配器的大小</translation>
+    </message>
+    <message>
+        <source>Columns between the two maps of an adapter. auto is what OpenDelta takes: 24 for adapter and parallel_adapter, of the model&apos;s width a 32nd for low_rank_adapter and a 16th for compacter. A larger one learns more and takes more memory.</source>
+        <translation>适配器两个映射之间的列数。auto 取 OpenDelta 的值：adapter 和 parallel_adapter 为 24，low_rank_adapter 为模型宽度的 1/32，compacter 为 1/16。越大学得越多，占用的内存也越多。</translation>
+    </message>
+    <message>
+        <source>Compacter terms</source>
+        <translation>Compacter 的项数</translation>
+    </message>
+    <message>
+        <source>Lengths of rows (DoRA)</source>
+        <translation>行的长度（DoRA）</translation>
+    </message>
+    <message>
+        <source>Terms n of the sums of Kronecker products that the maps of compacter are. It divides the model&apos;s width and adapter_size. More terms mix more, and have n^3 parameters in each map.</source>
+        <translation>compacter 的映射是克罗内克积之和，n 为其项数。它须整除模型的宽度和 adapter_size。项数越多，混合得越充分，每个映射为此有 n^3 个参数。</translation>
+    </message>
+    <message>
+        <source>Trains the length of each row of W + s B A, too, apart from its direction (DoRA). A small rank then learns about what a larger one would. It takes more time and memory: the norms of all adapted rows are found again in each forward.</source>
+        <translation>除方向外，还训练 W + s B A 每一行的长度（DoRA）。较小的秩便能学到较大的秩大约能学到的。它需要更多时间和内存：每次前向都要重新求出所有被适配的行的范数。</translation>
+    </message>
+    <message>
+        <source>What a parallel adapter gives is multiplied by it. 4 is usual beside feed-forwards of large models.</source>
+        <translation>并列适配器给出的结果乘以它。在大模型的前馈旁通常为 4。</translation>
+    </message>
+    <message>
+        <source>terms</source>
+        <translation>项</translation>
+    </message>
+    <message>
+        <source>Parameters that are trained. full: all, or those that freeze leaves. lora: low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; the model itself stays as it is, has no gradients and no states, and the result is an adapter of some megabytes in PEFT&apos;s format. bitfit: the biases alone. soft_prompt: virtual tokens before each text (num_virtual_tokens). adapter: two small maps behind each attention and feed-forward (Houlsby); parallel_adapter: beside them; low_rank_adapter and compacter: with fewer parameters still. Adapters take much less memory, and learn less where the task is far from what the model knows.</source>
+        <translation>要训练的参数。full：全部，或 freeze 留下的那些。lora：线性层旁的低秩矩阵（lora_r、lora_targets）以及新的输出头；模型本身保持不变，没有梯度也没有状态，结果是 PEFT 格式、几兆字节的适配器。bitfit：只训练偏置。soft_prompt：每段文本之前的虚拟词元（num_virtual_tokens）。adapter：每个注意力和前馈之后的两个小映射（Houlsby）；parallel_adapter：与它们并列；low_rank_adapter 和 compacter：参数更少。适配器占用的内存少得多；若任务与模型已知的内容相差很远，学到的也较少。</translation>
     </message>
 </context>
 <context>

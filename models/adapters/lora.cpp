@@ -6,9 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "models/adapters/block_editor.h"
 #include "models/core/compile.h"
 #include "models/core/operation.h"
 #include "models/core/random_sites.h"
+#include "models/ops/add/add_op.h"
+#include "models/ops/dora/dora_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
@@ -17,210 +20,234 @@
 namespace ferry {
 namespace {
 
-/** The tensors of the file that are the matrix of a linear map. */
-std::vector<const HfEntry*> tensors_of(const ModelTable& model, int block, ParamId weight) {
-  std::vector<const HfEntry*> tensors;
-  for (const HfEntry& entry : model.hf_names)
-    if (entry.block == block && entry.param == weight) tensors.push_back(&entry);
-  return tensors;
-}
-
-/** A linear map whose matrix is one of the block's n_own parameters, not a borrowed one. */
-bool is_own_linear(const Op& op, ParamId n_own) {
-  return op.def == &ops::kLinear && params_of<ops::LinearParams>(op).weight < n_own;
-}
-
 /** Tensors of one matrix whose adapters are alike. */
 struct Group {
   LoraOfModule lora;
   std::vector<const HfEntry*> tensors;
+  ParamId a = kNone, b = kNone;
 };
 
 /** Writes the adapters of one block. */
 class BlockAdapter {
  public:
   BlockAdapter(ModelTable& model, int block, const Lora& lora)
-      : model_(model),
-        block_(block),
-        table_(model.blocks[block]),
-        lora_(lora),
-        program_(table_.compiled->program),
-        n_own_(static_cast<ParamId>(table_.params.size())) {}
+      : editor_(model, block), lora_(lora) {}
 
   void run() {
-    std::vector<Op> ops;
-    for (const Op& op : std::vector<Op>(program_.ops)) {
-      if (is_own_linear(op, n_own_))
-        adapt(op, ops);
+    for (const Op& op : std::vector<Op>(editor_.program().ops)) {
+      if (editor_.is_own_linear(op))
+        adapt(op);
       else
-        ops.push_back(op);
+        editor_.ops.push_back(op);
     }
-    if (n_added_ == 0) return;
-    for (Op& op : ops)
-      for (ParamId& param : op.params)
-        if (param >= kAdded)
-          param += n_own_ - kAdded;
-        else if (param >= n_own_)
-          param += n_added_;  // borrowed parameters follow the block's own
-    program_.ops = std::move(ops);
-    const ProgramTarget target = table_.compiled->target;
-    compile(std::move(program_), target, table_);
-    std::ranges::move(entries_, std::back_inserter(model_.hf_names));
+    editor_.finish();
   }
 
  private:
-  /** Added parameters have numbers from here on until they are all there. */
-  static constexpr ParamId kAdded = 1 << 16;
-
   std::vector<Group> groups_of(ParamId weight) const {
     std::vector<Group> groups;
-    for (const HfEntry* tensor : tensors_of(model_, block_, weight)) {
+    for (const HfEntry* tensor : editor_.tensors_of(weight)) {
       const auto its = tensor->is_delta ? std::nullopt : lora_.of(module_of(*tensor));
       if (!its) continue;
       auto found = std::ranges::find(groups, *its, &Group::lora);
-      if (found == groups.end()) found = groups.insert(found, {*its, {}});
+      if (found == groups.end()) found = groups.insert(found, {.lora = *its, .tensors = {}});
       found->tensors.push_back(tensor);
     }
     return groups;
   }
 
-  void adapt(const Op& op, std::vector<Op>& ops) {
-    auto values = values_of<ops::LinearValues>(op);
-    const auto params = params_of<ops::LinearParams>(op);
+  void adapt(const Op& op) {
     const auto& with = op.with<ops::LinearAttributes>();
-    const std::vector<Group> groups = groups_of(params.weight);
-    if (groups.empty()) return void(ops.push_back(op));
+    std::vector<Group> groups = groups_of(params_of<ops::LinearParams>(op).weight);
+    if (groups.empty()) return editor_.ops.push_back(op);
     if (with.rows.n > 0 || with.columns.n > 0)
       throw Error(Fault::usage, "config.tp_size",
                   "GPUs that share the layers (tp_size) train no adapters yet",
                   "leave tp_size out: GPUs share the samples, the blocks or the tokens");
+    if (lora_.dora)
+      scale(op, groups);
+    else
+      add_to(op, groups);
+  }
+
+  /** y = W x + b + s B A dropout(x). */
+  void add_to(const Op& op, std::vector<Group>& groups) {
+    auto values = values_of<ops::LinearValues>(op);
     const ValueId y = values.y;
-    const std::string name = program_.value(y).name;
-    values.y = like(name + ".frozen", y);
-    ops.push_back(make_op(ops::kLinear, values, params, op.attributes));
-    const ValueId x = dropped(values.x, name, ops);
-    ValueId base = values.y;
-    for (const Group& group : groups) {
+    const std::string name = editor_.program().value(y).name;
+    values.y = editor_.like(name + ".frozen", y);
+    editor_.ops.push_back(
+        make_op(ops::kLinear, values, params_of<ops::LinearParams>(op), op.attributes));
+    add_all(op, groups, {.base = values.y, .h = dropped(values.x, name), .y = y});
+  }
+
+  /** The adapters of all groups, which read `values.h`. */
+  void add_all(const Op& op, std::vector<Group>& groups, ops::LowRankValues<ValueId> values) {
+    const ValueId y = values.y;
+    for (Group& group : groups) {
       const bool is_last = &group == &groups.back();
-      const ValueId sum = is_last ? y : like(fmt::format("{}.adapted", name), y);
-      add(group, params.weight, with.factor, {.base = base, .h = x, .y = sum}, ops);
-      base = sum;
+      values.y =
+          is_last ? y : editor_.like(fmt::format("{}.adapted", editor_.program().value(y).name), y);
+      add(group, params_of<ops::LinearParams>(op).weight, op.with<ops::LinearAttributes>().factor,
+          values);
+      values.base = values.y;
     }
+  }
+
+  /** y = g (W + s B A) x + b; with dropout y = W x + b + (g (W + s B A) - W) dropout(x). */
+  void scale(const Op& op, std::vector<Group>& groups) {
+    const auto values = values_of<ops::LinearValues>(op);
+    auto params = params_of<ops::LinearParams>(op);
+    const auto& with = op.with<ops::LinearAttributes>();
+    const std::string name = editor_.program().value(values.y).name;
+    FERRY_CHECK(editor_.program().value(values.y).whole == kNone, "{} is a part of a value", name);
+    const bool drops = lora_.dropout > 0;
+    ops::DoraValues<ValueId> scaled = {.v = editor_.like(name + ".adapted", values.y),
+                                       .scale = kNone,
+                                       .base = kNone,
+                                       .plain = kNone,
+                                       .y = values.y};
+    if (drops) {
+      scaled.base = editor_.like(name + ".frozen", values.y);
+      editor_.ops.push_back(make_op(
+          ops::kLinear,
+          ops::LinearValues<ValueId>{.x = values.x, .residual = values.residual, .y = scaled.base},
+          params, op.attributes));
+    }
+    const ValueId x = dropped(values.x, name), plain = editor_.like(name + ".plain", values.y);
+    editor_.ops.push_back(
+        make_op(ops::kLinear, ops::LinearValues<ValueId>{.x = x, .residual = kNone, .y = plain},
+                ops::LinearParams<ParamId>{.weight = params.weight, .bias = kNone},
+                ops::LinearAttributes{.factor = with.factor}));
+    add_all(op, groups, {.base = plain, .h = x, .y = scaled.v});
+    for (Group& group : groups)
+      scaled.scale = add_scale(group, params.weight, scaled.scale, name);
+    if (drops) {
+      scaled.plain = plain;
+      params.bias = kNone;
+    } else if (values.residual != kNone) {
+      scaled.y = editor_.like(name + ".scaled", values.y);
+    }
+    editor_.ops.push_back(make_op(ops::kDora, scaled, ops::DoraParams<ParamId>{.bias = params.bias},
+                                  ops::DoraAttributes{.bias_factor = with.factor,
+                                                      .sums_bias = with.sums_bias,
+                                                      .first_key = with.keys.first,
+                                                      .n_keys = with.keys.n}));
+    if (!drops && values.residual != kNone)
+      editor_.ops.push_back(make_op(
+          ops::kAdd, ops::AddValues<ValueId>{.a = scaled.y, .b = values.residual, .y = values.y}));
+  }
+
+  /** The parts of a group's matrices. */
+  static std::vector<ops::LowRankPart> parts_of(const Group& group) {
+    std::vector<ops::LowRankPart> parts;
+    for (const HfEntry* tensor : group.tensors)
+      parts.push_back({tensor->row_begin, tensor->rows});
+    return parts;
+  }
+  static int64_t rows_of(const Group& group) {
+    int64_t rows = 0;
+    for (const HfEntry* tensor : group.tensors)
+      rows += tensor->rows;
+    return rows;
   }
 
   /** A and B of a group; `values.h` is what A reads. */
-  void add(const Group& group,
-           ParamId weight,
-           float factor,
-           ops::LowRankValues<ValueId> values,
-           std::vector<Op>& ops) {
+  void add(Group& group, ParamId weight, float factor, ops::LowRankValues<ValueId> values) {
     const int64_t n = std::ssize(group.tensors), rank = group.lora.rank;
-    const std::string stem =
-        fmt::format("{}.lora{}", table_.params[weight].name, n_of_weight_[weight]++);
-    const int64_t inner = table_.params[weight].shape[1];
-    ops::LowRankAttributes with = {.factor = factor * group.lora.factor, .parts = {}};
-    int64_t rows = 0;
-    for (const HfEntry* tensor : group.tensors) {
-      with.parts.push_back({tensor->row_begin, tensor->rows});
-      rows += tensor->rows;
-    }
-    const ParamId a = add_param(stem + ".a", {n * rank, inner}, Init::fan_in),
-                  b = add_param(stem + ".b", {rows, rank}, Init::zeros);
+    const ParamSpec& spec = editor_.table().params[weight];
+    const std::string stem = fmt::format("{}.lora{}", spec.name, n_of_weight_[weight]++);
+    const int64_t inner = spec.shape[1];
+    group.a = editor_.add_param(stem + ".a", {n * rank, inner}, /*decay=*/true, Init::fan_in);
+    group.b = editor_.add_param(stem + ".b", {rows_of(group), rank}, /*decay=*/true, Init::zeros);
     int64_t row_of_a = 0, row_of_b = 0;
     for (const HfEntry* tensor : group.tensors) {
-      name(a, *tensor, kLoraA, std::exchange(row_of_a, row_of_a + rank), {rank, inner}, {});
-      name(b, *tensor, kLoraB, std::exchange(row_of_b, row_of_b + tensor->rows),
-           {tensor->rows, rank}, tensor->groups);
+      name(group.a, *tensor, kLoraA, std::exchange(row_of_a, row_of_a + rank), {rank, inner});
+      name(group.b, *tensor, kLoraB, std::exchange(row_of_b, row_of_b + tensor->rows),
+           {tensor->rows, rank})
+          .groups = tensor->groups;
     }
-    const Value its = program_.value(values.h);
-    const ValueId x =
-        std::exchange(values.h, add_value({.name = program_.value(values.y).name + ".lora",
-                                           .rows = its.rows,
-                                           .columns = n * rank,
-                                           .type = its.type}));
-    ops.push_back(make_op(
+    const Value its = editor_.program().value(values.h);
+    const ValueId x = std::exchange(
+        values.h, editor_.add_value({.name = editor_.program().value(values.y).name + ".lora",
+                                     .rows = its.rows,
+                                     .columns = n * rank,
+                                     .type = its.type}));
+    editor_.ops.push_back(make_op(
         ops::kLinear, ops::LinearValues<ValueId>{.x = x, .residual = kNone, .y = values.h},
-        ops::LinearParams<ParamId>{.weight = kAdded + a, .bias = kNone}, ops::LinearAttributes{}));
-    ops.push_back(make_op(ops::kLowRank, values, ops::LowRankParams<ParamId>{.weight = kAdded + b},
-                          std::move(with)));
+        ops::LinearParams<ParamId>{.weight = group.a, .bias = kNone}, ops::LinearAttributes{}));
+    editor_.ops.push_back(make_op(
+        ops::kLowRank, values, ops::LowRankParams<ParamId>{.weight = group.b},
+        ops::LowRankAttributes{.factor = factor * group.lora.factor, .parts = parts_of(group)}));
   }
 
-  /** The number of a new parameter among those that are added. */
-  ParamId add_param(const std::string& name, std::vector<int64_t> shape, Init init) {
-    table_.add(name, std::move(shape), /*decay=*/true, init);
-    return n_added_++;
+  /** The lengths of a group's rows; `before`: the scale of other rows, or kNone. */
+  ValueId add_scale(const Group& group,
+                    ParamId weight,
+                    ValueId before,
+                    const std::string& value_name) {
+    const ParamSpec& spec = editor_.table().params[weight];
+    const int64_t rows = spec.shape[0], inner = spec.shape[1];
+    const ParamId m = editor_.add_param(
+        fmt::format("{}.magnitude{}", spec.name, n_scales_of_weight_[weight]++), {rows_of(group)},
+        /*decay=*/false, Init::ones);  // set to the rows' norms where files are read
+    int64_t row = 0;
+    for (const HfEntry* tensor : group.tensors)
+      name(m, *tensor, kLoraMagnitude, std::exchange(row, row + tensor->rows), {tensor->rows})
+          .groups = tensor->groups;
+    const ValueId scale = editor_.add_value({.name = value_name + ".scale",
+                                             .rows = Rows::constant(2),
+                                             .columns = rows,
+                                             .type = DType::f32});
+    editor_.ops.push_back(make_op(
+        ops::kDoraScale, ops::DoraScaleValues<ValueId>{.before = before, .scale = scale},
+        ops::DoraScaleParams<ParamId>{.weight = weight, .a = group.a, .b = group.b, .magnitude = m},
+        ops::DoraScaleAttributes{.factor = group.lora.factor,
+                                 .columns = inner,
+                                 .rank = group.lora.rank,
+                                 .parts = parts_of(group)}));
+    return scale;
   }
 
   /** The rows of a new parameter from `row` on are a tensor of the adapter's file. */
-  void name(ParamId added,
-            const HfEntry& of,
-            std::string_view part,
-            int64_t row,
-            std::vector<int64_t> shape,
-            const HfRowGroups& groups) {
-    HfEntry entry;
-    entry.hf_name = fmt::format("{}{}{}", kPeftPrefix, module_of(of), part);
-    entry.block = block_;
-    entry.param = n_own_ + added;
-    entry.row_begin = row;
-    entry.rows = shape[0];
-    entry.hf_shape = std::move(shape);
-    entry.optional = entry.is_delta = true;
-    entry.groups = groups;
-    entries_.push_back(std::move(entry));
+  HfEntry& name(ParamId added,
+                const HfEntry& of,
+                std::string_view part,
+                int64_t row,
+                std::vector<int64_t> shape) {
+    return editor_.name_rows(added, fmt::format("{}{}{}", kPeftPrefix, module_of(of), part), row,
+                             std::move(shape));
   }
 
   /** The input of A: dropout comes before A alone. */
-  ValueId dropped(ValueId x, const std::string& name, std::vector<Op>& ops) {
+  ValueId dropped(ValueId x, const std::string& name) {
     if (lora_.dropout == 0) return x;
     const int site = kAdapterSite + n_dropouts_++;
-    FERRY_CHECK(program_.value(x).whole == kNone && site < kRandomSites_max,
-                "no dropout before {}.{}", table_.name, name);
-    const ValueId y = like(name + ".dropped", x);
-    ops.push_back(make_op(ops::kDropout, ops::DropoutValues<ValueId>{.x = x, .y = y}, {},
-                          ops::DropoutAttributes{.dropout = lora_.dropout, .random = site}));
+    FERRY_CHECK(editor_.program().value(x).whole == kNone && site < kRandomSites_max,
+                "no dropout before {}.{}", editor_.table().name, name);
+    const ValueId y = editor_.like(name + ".dropped", x);
+    editor_.ops.push_back(
+        make_op(ops::kDropout, ops::DropoutValues<ValueId>{.x = x, .y = y}, {},
+                ops::DropoutAttributes{.dropout = lora_.dropout, .random = site}));
     return y;
   }
 
-  ValueId like(const std::string& name, ValueId value) {
-    const Value its = program_.value(value);
-    return add_value({.name = name, .rows = its.rows, .columns = its.columns, .type = its.type});
-  }
-  ValueId add_value(Value value) {
-    program_.values.push_back(std::move(value));
-    return static_cast<ValueId>(program_.values.size()) - 1;
-  }
-
-  ModelTable& model_;
-  int block_;
-  BlockTable& table_;
+  BlockEditor editor_;
   const Lora& lora_;
-  BlockProgram program_;
-  ParamId n_own_;
-  std::vector<HfEntry> entries_;
-  std::map<ParamId, int> n_of_weight_;  ///< groups of a matrix that have their adapters
-  ParamId n_added_ = 0;
+  /** Groups of a matrix that have their adapters, and their lengths. */
+  std::map<ParamId, int> n_of_weight_, n_scales_of_weight_;
   int n_dropouts_ = 0;
 };
 
-/** Freezes every parameter that is not trained whole, and gives the others PEFT's names. */
-void freeze(ModelTable& model, const Lora& lora) {
-  for (HfEntry& entry : model.hf_names) {
-    entry.is_delta = lora.is_whole(entry);
-    model.blocks[entry.block].params[entry.param].trainable = entry.is_delta;
-    if (!entry.is_delta) continue;
-    entry.also_named.insert(entry.also_named.begin(), entry.hf_name);
-    entry.hf_name = kPeftPrefix + entry.hf_name;
-  }
-}
-
 }  // namespace
 
-std::string module_of(const HfEntry& entry) {
-  constexpr std::string_view kWeight = ".weight";
-  std::string name = entry.hf_name;
-  if (name.ends_with(kWeight)) name.resize(name.size() - kWeight.size());
-  return name;
+std::string adapted_module_of(const HfEntry& entry) {
+  std::string_view name = entry.hf_name;
+  const std::string_view prefix = kPeftPrefix;
+  for (const std::string_view end : {kLoraA, kLoraB, kLoraMagnitude})
+    if (name.starts_with(prefix) && name.ends_with(end))
+      return std::string(name.substr(prefix.size(), name.size() - prefix.size() - end.size()));
+  return {};
 }
 
 std::vector<std::string> linear_modules(const ModelTable& model) {
@@ -228,18 +255,17 @@ std::vector<std::string> linear_modules(const ModelTable& model) {
   for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b) {
     const BlockTable& block = model.blocks[b];
     for (const Op& op : block.compiled->program.ops) {
-      if (!is_own_linear(op, static_cast<ParamId>(block.params.size()))) continue;
+      if (op.def != &ops::kLinear) continue;
       const ParamId weight = params_of<ops::LinearParams>(op).weight;
-      for (const HfEntry* tensor : tensors_of(model, b, weight))
-        modules.push_back(module_of(*tensor));
+      for (const HfEntry& entry : model.hf_names)
+        if (entry.block == b && entry.param == weight) modules.push_back(module_of(entry));
     }
   }
   return modules;
 }
 
 void add_lora(ModelTable& model, const Lora& lora) {
-  freeze(model, lora);
-  model.has_deltas = true;
+  freeze_model(model, lora.is_whole);
   for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b)
     BlockAdapter(model, b, lora).run();
   plan_frozen(model);

@@ -354,7 +354,7 @@ ValueId BlockBuilder::embedding(const std::string& name,
   for (ParamId param : {word, position, type})
     if (param != kNone) with.n_table_rows += rows_of_param(param);
   op(ops::kEmbedding, ops::EmbeddingValues<ValueId>{.words = words, .y = y},
-     ops::EmbeddingParams<ParamId>{.word = word, .position = position, .type = type})
+     ops::EmbeddingParams<ParamId>{.word = word, .position = position, .type = type, .soft = kNone})
       .attributes = with;
   return y;
 }

@@ -106,7 +106,8 @@ ValueId BlockBuilder::look_up_pieces(const std::string& name, const ops::Embeddi
     HfEntry entry = b.add_rows(*words_, rows, rows.param);
     const ValueId y = b.value(name, {.stream = stream_}, words_->shape[1]);
     b.op(ops::kEmbedding, ops::EmbeddingValues<ValueId>{.words = kNone, .y = y},
-         ops::EmbeddingParams<ParamId>{.word = rows.param, .position = kNone, .type = kNone})
+         ops::EmbeddingParams<ParamId>{
+             .word = rows.param, .position = kNone, .type = kNone, .soft = kNone})
         .attributes =
         ops::EmbeddingAttributes{.rows = rule, .n_table_rows = rows.n, .first_word = rows.first};
     if (i == 0)

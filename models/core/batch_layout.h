@@ -27,7 +27,7 @@ struct BatchLayout {
   /** (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32 | (n_seqs, 2) int32
    */
   int64_t labels = 0;
-  int64_t label_rows = 0;  ///< (label tokens) int32, at most tokens; only of a language model
+  int64_t label_rows = 0;  ///< (label tokens | n_seqs) int32; of a masked model or a prompt
   /** (n_seqs | tokens, n_labels) fp32, written by an evaluation; of pairs of answers (n_seqs,
    * kPreferenceSums), written by each forward pass. */
   int64_t logits = 0;
@@ -59,7 +59,9 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable
   const bool has_token_labels = is_lm || model.head == HeadKind::token_classification;
   const int64_t per_seq = largest.n_seqs_max * n_labels;
   layout.labels = next(has_token_labels ? std::max(largest.tokens, per_seq) : per_seq);
-  layout.label_rows = next(model.head == HeadKind::masked_lm ? largest.tokens : 0);
+  layout.label_rows = next(model.head == HeadKind::masked_lm ? largest.tokens
+                           : model.head == HeadKind::prompt  ? largest.n_seqs_max
+                                                             : 0);
   layout.logits = next(has_token_logits(model.head) ? largest.tokens * n_labels
                        : model.has_preferences      ? largest.n_seqs_max * kPreferenceSums
                                                     : per_seq);

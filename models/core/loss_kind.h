@@ -19,6 +19,7 @@ enum class LossKind : uint8_t {
   causal_lm,
   preference,  ///< of pairs of answers (models/core/preference.h); the mean over the pairs
   reward,      ///< the same of the numbers that a classifier gives (Bradley and Terry 1952)
+  prompt,      ///< cross entropy of labels that words stand for
 };
 
 /** The head that a loss belongs to. */
@@ -38,6 +39,8 @@ constexpr HeadKind head_of(LossKind loss) {
     case LossKind::causal_lm:
     case LossKind::preference:
       return HeadKind::causal_lm;
+    case LossKind::prompt:
+      return HeadKind::prompt;
   }
   return HeadKind::classification;
 }

@@ -30,12 +30,21 @@ enum class Init : uint8_t {
   ones,
   fan_in,  ///< uniform between -1 / sqrt(columns) and 1 / sqrt(columns), as transformers' linear
            ///< maps
+  half,    ///< uniform between -0.5 and 0.5
+  rows,    ///< means of rows of another parameter (RowsInit)
 };
 
 /** The spread of a parameter that starts normal. */
 struct NormalInit {
   double factor = 1;      ///< of ModelTable::init_std
   int64_t zero_row = -1;  ///< the row of padding, which starts as zeros; -1: none
+};
+
+/** The start of a parameter by another one, which files have: each row is the mean of rows there. A
+ * row that names none starts as Init::half has it. */
+struct RowsInit {
+  int block = 0, param = 0;
+  std::vector<std::vector<int32_t>> rows;
 };
 
 /** One parameter of a block. It has the same element offset in every segment of its block that
@@ -46,8 +55,9 @@ struct ParamSpec {
   std::vector<int64_t> shape;  ///< row-major
   bool decay = true;           ///< weight decay applies (not to biases and norms)
   Init init = Init::normal;
-  NormalInit normal;       ///< where `init` is that
-  bool trainable = true;   ///< false: frozen; no step changes a bit of it
+  NormalInit normal;                           ///< where `init` is that
+  std::shared_ptr<const RowsInit> start_rows;  ///< the same
+  bool trainable = true;                       ///< false: frozen; no step changes a bit of it
   int group = 0;           ///< an index of ModelTable::groups; set by BlockTable::add
   int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::arrange
   int64_t n_elements = 0;  ///< its room in a segment; set by BlockTable::add and set_storage()
@@ -340,6 +350,7 @@ enum class HeadKind : uint8_t {
   token_classification,  ///< a label of each token
   question_answering,    ///< the places where the answer starts and ends in each sequence
   causal_lm,             ///< the next word of the vocabulary after each token
+  prompt,  ///< labels of each sequence, by words at one of its places (models/core/prompt.h)
 };
 
 /** Over the vocabulary: logits exist in pieces alone. */
@@ -368,6 +379,7 @@ struct ModelTable {
   int64_t max_positions = 0;
   int64_t long_from = 0;  ///< see kLongPosition; 0: positions never have it
   int64_t vocab_size = 0;
+  int64_t n_soft_tokens = 0;  ///< tokens with rows of their own; their ids follow the vocabulary's
   int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head

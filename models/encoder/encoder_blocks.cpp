@@ -150,6 +150,7 @@ void add_encoder_head(ModelBuilder& builder, const ModelTable& model, const Enco
     case question_answering:
       return end_in_answer_spans(b, model, heads.answers_drop ? dropped() : b.input());
     case causal_lm:
+    case prompt:
       break;  // refused before
   }
 }

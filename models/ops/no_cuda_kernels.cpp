@@ -4,6 +4,7 @@
 #include "models/ops/attention/capped_softmax.h"
 #include "models/ops/attention/join_gradients.h"
 #include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/dora/dora.h"
 #include "models/ops/dropout/dropout_residual.h"
 #include "models/ops/embedding/embedding.h"
 #include "models/ops/gate/gate.h"
@@ -22,6 +23,7 @@ const ActivationKernels kCudaActivation{};
 const CappedSoftmaxKernels kCudaCappedSoftmax{};
 const AttentionKernels kCudaAttention{};
 const CrossEntropyKernels kCudaCrossEntropy{};
+const DoraKernels kCudaDora{};
 const DropoutKernels kCudaDropout{};
 const EmbeddingKernels kCudaEmbedding{};
 const GateKernels kCudaGate{};

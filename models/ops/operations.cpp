@@ -8,16 +8,19 @@
 #include "models/ops/all_to_all/all_to_all_op.h"
 #include "models/ops/attention/attention_op.h"
 #include "models/ops/cross_attention/cross_attention_op.h"
+#include "models/ops/dora/dora_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/features/features_op.h"
 #include "models/ops/gate/gate_op.h"
 #include "models/ops/head_norm/head_norm_op.h"
 #include "models/ops/label_loss/label_loss_op.h"
+#include "models/ops/label_words/label_words_op.h"
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/logits/logits_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
+#include "models/ops/phm/phm_op.h"
 #include "models/ops/ring_attention/ring_attention_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
@@ -38,8 +41,11 @@ void run_add_routed(const OpCall& c);
 void run_all_reduce(const OpCall& c);
 void run_all_reduce_grad(const OpCall& c);
 void run_all_to_all(const OpCall& c);
+void run_asked_rows(const OpCall& c);
 void run_attention(const OpCall& c);
 void run_cross_attention(const OpCall& c);
+void run_dora(const OpCall& c);
+void run_dora_scale(const OpCall& c);
 void run_dropout(const OpCall& c);
 void run_dropout_residual(const OpCall& c);
 void run_embedding(const OpCall& c);
@@ -48,12 +54,14 @@ void run_first_rows(const OpCall& c);
 void run_gate(const OpCall& c);
 void run_head_norm(const OpCall& c);
 void run_label_loss(const OpCall& c);
+void run_label_words(const OpCall& c);
 void run_labelled_rows(const OpCall& c);
 void run_last_rows(const OpCall& c);
 void run_linear(const OpCall& c);
 void run_logits(const OpCall& c);
 void run_low_rank(const OpCall& c);
 void run_norm(const OpCall& c);
+void run_phm(const OpCall& c);
 void run_residual_norm(const OpCall& c);
 void run_ring_attention(const OpCall& c);
 void run_rms_norm(const OpCall& c);
@@ -76,8 +84,11 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kAllReduce, ops::run_all_reduce},
     {&ops::kAllReduceGrad, ops::run_all_reduce_grad},
     {&ops::kAllToAll, ops::run_all_to_all},
+    {&ops::kAskedRows, ops::run_asked_rows},
     {&ops::kAttention, ops::run_attention},
     {&ops::kCrossAttention, ops::run_cross_attention},
+    {&ops::kDora, ops::run_dora},
+    {&ops::kDoraScale, ops::run_dora_scale},
     {&ops::kDropout, ops::run_dropout},
     {&ops::kDropoutResidual, ops::run_dropout_residual},
     {&ops::kEmbedding, ops::run_embedding},
@@ -85,10 +96,12 @@ constexpr std::pair<const OpDef*, RunOp> kOperations[] = {
     {&ops::kGate, ops::run_gate},
     {&ops::kHeadNorm, ops::run_head_norm},
     {&ops::kLabelLoss, ops::run_label_loss},
+    {&ops::kLabelWords, ops::run_label_words},
     {&ops::kLinear, ops::run_linear},
     {&ops::kLogits, ops::run_logits},
     {&ops::kLowRank, ops::run_low_rank},
     {&ops::kNorm, ops::run_norm},
+    {&ops::kPhm, ops::run_phm},
     {&ops::kResidualNorm, ops::run_residual_norm},
     {&ops::kRingAttention, ops::run_ring_attention},
     {&ops::kRmsNorm, ops::run_rms_norm},

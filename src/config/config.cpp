@@ -73,6 +73,17 @@ const Option* option_with_choice(std::string_view word) {
   return nullptr;
 }
 
+/** LLaMA-Factory's template writes chats; OpenPrompt's, or a file of some, asks for a word. */
+bool asks_for_a_word(std::string_view name, std::string_view value) {
+  if (normalized_name(name) != "template") return false;
+  const size_t number = value.find_last_of(':');
+  const std::string_view file =
+      number != value.npos && value.find_first_not_of("0123456789", number + 1) == value.npos
+          ? value.substr(0, number)
+          : value;
+  return value.find('{') != value.npos || file.ends_with(".txt");
+}
+
 }  // namespace
 
 void Config::set(std::string_view name, std::string_view text, const Origin& origin) {
@@ -83,6 +94,7 @@ void Config::set(std::string_view name,
                  const Value& typed,
                  std::string_view shown,
                  const Origin& origin) {
+  if (asks_for_a_word(name, shown)) name = "prompt_template";
   NameMatch match = find_option(name);
   if (!match.option && find_foreign_flag(name)) {
     const auto* given = std::get_if<std::string>(&typed);

@@ -177,8 +177,10 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   }
   put(layout_.labels, batch.labels);
   if (batch.label_rows) {
-    FERRY_CHECK(options_.loss == LossKind::masked_lm &&
-                    static_cast<int64_t>(batch.label_rows->size()) <= batch.shape.tokens,
+    const bool is_prompt = options_.loss == LossKind::prompt;
+    FERRY_CHECK((is_prompt || options_.loss == LossKind::masked_lm) &&
+                    std::ssize(*batch.label_rows) <=
+                        (is_prompt ? batch.shape.n_seqs_max : batch.shape.tokens),
                 "{} label rows of {} tokens", batch.label_rows->size(), batch.shape.tokens);
     put(layout_.label_rows, *batch.label_rows);
   }
@@ -200,6 +202,7 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   b.label_smoothing = has_pairs ? 0 : options_.label_smoothing;  // the rule's is of pairs
   switch (options_.loss) {
     case LossKind::cross_entropy:
+    case LossKind::prompt:
       b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kInt);
       break;
     case LossKind::multi_label:

@@ -63,7 +63,12 @@ bool has_labels(const config::Config& config, const std::string& data) {
 }  // namespace
 
 std::string choose_task(config::Config& config) {
-  for (const char* key : {"task", "label_column", "problem_type"})
+  if (config.is_set("task")) return {};
+  if (!config.text("prompt_template").empty()) {
+    config.choose("task", "prompt-classification", "prompt_template");
+    return "task = prompt-classification: there is a template";
+  }
+  for (const char* key : {"label_column", "problem_type"})
     if (config.is_set(key)) return {};
   try {
     const auto model = config_of_model(config);

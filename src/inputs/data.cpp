@@ -15,6 +15,7 @@
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
 #include "src/inputs/preference_rule.h"
+#include "src/inputs/prompt_settings.h"
 #include "src/tasks/document_parts.h"
 
 namespace ferry {
@@ -86,15 +87,19 @@ LongPrompts long_prompts_of(const config::Config& config) {
   return config.text("long_prompts") == "cut" ? LongPrompts::cut : LongPrompts::leave_out;
 }
 
+/** `padding`: of the tokenizer that tells what the configuration does not. */
 TaskSettings task_settings(const config::Config& config,
                            const HfConfig& model,
-                           const Tokenizer* tokenizer = nullptr) {
+                           const Tokenizer* tokenizer,
+                           const Tokenizer* padding) {
   return {.chats = nullptr,
           .doc_stride = config.integer("doc_stride"),
           .max_answer_length = config.integer("max_answer_length"),
           .long_prompts = long_prompts_of(config),
           .preference = preference_rule_of(config),
-          .padding = padding_of(model, tokenizer)};
+          .virtual_tokens = virtual_tokens_of(config, model),
+          .prompt = prompt_settings_of(config, model, tokenizer),
+          .padding = padding_of(model, padding)};
 }
 
 /** Noon of a day, "2026-01-31"; of today where none is given. */
@@ -224,13 +229,15 @@ Texts texts_to_train_on(const config::Config& config,
                         const Tokenizer* tokenizer,
                         const chat::ModelFiles& files) {
   const TaskKind& kind = task_kind_of(config);
+  check_prompt_task(config, kind);
+  check_virtual_tokens(config, kind);
   Texts texts;
   auto all = open_training_data(config, kind.rows);
   if (auto scheme = scheme_of_same_labels(all->scheme(), model)) {
     scheme->is_unbalanced = all->scheme().is_unbalanced;
     all = open_training_data(config, kind.rows, &*scheme);
   }
-  TaskSettings settings = task_settings(config, model, tokenizer);
+  TaskSettings settings = task_settings(config, model, tokenizer, tokenizer);
   if (tokenizer && reads_chats(kind)) settings.chats = chat_encoder_of(config, files, *tokenizer);
   texts.chats = settings.chats;
   texts.task = kind.make(all->scheme(), settings);
@@ -288,6 +295,7 @@ namespace {
  * reward model, and a language model of a run by preference (config.task) is measured as there. */
 const TaskKind& kind_that_measures(const config::Config& config, const HfConfig& model) {
   const TaskKind& kind = kind_of_model(model);
+  if (asks_by_prompt(config, kind)) return task_kind("prompt-classification");
   const std::string& data = config.text("dataset");
   std::error_code error;
   if (data.empty() || std::filesystem::is_fifo(data, error)) return kind;  // a pipe is read once
@@ -310,9 +318,12 @@ Texts texts_to_answer(const config::Config& config,
                       const Tokenizer& tokenizer,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
-  const TaskKind& kind =
-      wants_labels ? kind_that_measures(config, model.config()) : kind_of_model(model.config());
-  TaskSettings settings = task_settings(config, model.config());
+  const TaskKind& kind = wants_labels ? kind_that_measures(config, model.config())
+                         : asks_by_prompt(config, kind_of_model(model.config()))
+                             ? task_kind("prompt-classification")
+                             : kind_of_model(model.config());
+  TaskSettings settings = task_settings(config, model.config(), &tokenizer, nullptr);
+  settings.virtual_tokens = virtual_tokens_of(model);
   if (reads_chats(kind)) settings.chats = chat_encoder_of(config, model, tokenizer);
   if (!wants_labels) settings.long_prompts = LongPrompts::refuse;  // each text has its answer
   Texts texts = {.task = kind.of_model(model.config(), settings)};

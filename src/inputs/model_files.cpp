@@ -127,8 +127,8 @@ void check_vocabulary(const HfDirectory& directory,
 }
 
 void check_rows(std::span<const int32_t> ids, const Tokenizer& tokenizer, const ModelTable& table) {
-  const auto found =
-      std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id >= table.vocab_size; });
+  const auto found = std::ranges::find_if(
+      ids, [&](int32_t id) { return id < 0 || id >= table.vocab_size + table.n_soft_tokens; });
   if (found == ids.end()) return;
   constexpr size_t kShown_characters = 60;
   std::string text = tokenizer.decode(ids, /*skip_special=*/false);

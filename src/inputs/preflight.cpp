@@ -57,7 +57,7 @@ std::string_view said_in(std::string_view text) {
 /** A learning rate that such trainings mostly have. */
 double usual_rate(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
-  double rate = tuning == "lora" ? 2e-4 : tuning == "bitfit" ? 1e-3 : 2e-5;
+  double rate = tuning == "full" ? 2e-5 : tuning == "bitfit" ? 1e-3 : 2e-4;
   if (tuning == "full" && draws_weights(config)) rate = 3e-4;
   if (learns_preferences(config)) rate = tuning == "full" ? 1e-6 : 1e-5;
   const std::string& optim = config.text("optim");

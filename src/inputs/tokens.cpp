@@ -76,7 +76,7 @@ class Tokenizing {
         task_(task),
         tokenizer_(tokenizer),
         settings_(settings),
-        form_{.vocab_size = tokenizer.vocab_size(),
+        form_{.vocab_size = task.n_ids(tokenizer),
               .has_labels = source.has_labels,
               .keeps_examples = keeps_examples} {}
 

@@ -10,12 +10,17 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "models/adapters/bottleneck.h"
 #include "models/adapters/lora.h"
+#include "models/adapters/prompt_head.h"
+#include "models/adapters/soft_tokens.h"
 #include "models/core/compile.h"
+#include "models/core/prompt.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
 #include "src/config/models/models.h"
 #include "src/config/options/option.h"
+#include "src/config/options/tuning.h"
 #include "src/config/options/value.h"
 
 namespace ferry {
@@ -109,10 +114,11 @@ std::function<bool(const HfEntry&)> whole_by(const config::Config& config,
                   fmt::format("'{}' of modules_to_save ({}) names no module of this model", item,
                               config.origin("modules_to_save").where),
                   fmt::format("names of tensors are like '{}'", model.hf_names.front().hf_name));
-  const bool has_new_head = !is_language_model(model.head);
+  const bool has_new_head = !is_language_model(model.head) && model.head != HeadKind::prompt;
   const bool takes_biases = config.text("tuning") == "bitfit";
   return [=](const HfEntry& entry) {
-    return (has_new_head && entry.optional) || (takes_biases && entry.hf_name.ends_with(".bias")) ||
+    return (has_new_head && entry.optional) || is_of_prompt(entry) ||
+           (takes_biases && entry.hf_name.ends_with(".bias")) ||
            std::ranges::any_of(modules,
                                [&](const std::string& item) { return names_tensor(item, entry); });
   };
@@ -123,31 +129,94 @@ double alpha_of(const config::Config& config) {
       .value_or(2 * static_cast<double>(config.integer("lora_r")));
 }
 
-/** The settings as PEFT has them. */
-PeftConfig settings_of(const config::Config& config) {
+PeftType type_of(const std::string& tuning) {
+  if (tuning == "soft_prompt") return PeftType::prompt_tuning;
+  std::string name = tuning;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return peft_type_named(name).value();
+}
+
+/** The columns of a bottleneck, by OpenDelta's reductions where nobody says. */
+int64_t size_of_adapter(const config::Config& config, PeftType type, int64_t width) {
+  constexpr int64_t kUsual = 24, kOfLowRank = 32, kOfCompacter = 16;
+  if (const auto said = config.maybe_integer("adapter_size")) return *said;
+  const int64_t size = type == PeftType::low_rank_adapter ? width / kOfLowRank
+                       : type == PeftType::compacter      ? width / kOfCompacter
+                                                          : kUsual;
+  const int64_t unit = type == PeftType::compacter ? config.integer("compacter_division") : 1;
+  return std::max(size / unit, int64_t{1}) * unit;
+}
+
+/** The settings as PEFT has them, beside a model of this width. */
+PeftConfig settings_of(const config::Config& config, int64_t width) {
   PeftConfig settings;
-  settings.type = config.text("tuning") == "lora" ? PeftType::lora : PeftType::bitfit;
+  settings.type = type_of(config.text("tuning"));
+  if (is_bottleneck(settings.type)) {
+    settings.size = size_of_adapter(config, settings.type, width);
+    settings.scale = config.number("adapter_scale");
+    settings.division = config.integer("compacter_division");
+  }
   settings.rank = config.integer("lora_r");
   settings.alpha = alpha_of(config);
   settings.dropout = config.number("lora_dropout");
   settings.rank_stabilised = config.flag("use_rslora");
+  settings.dora = config.flag("use_dora");
   return settings;
 }
 
-/** A setting of LoRA that has no effect was meant to have one. */
+/** transformers multiplies some families' words where they are looked up, others behind that. */
+void refuse_scaled_words(const PeftConfig& settings, const ModelTable& model) {
+  if (settings.type != PeftType::prompt_tuning || !model.family.starts_with("gemma")) return;
+  throw Error(Fault::usage, "config.tuning",
+              fmt::format("soft prompts of {} models are not there yet", model.family),
+              "--tuning lora trains them");
+}
+
+/** Virtual tokens by the settings; those of a text get their start where there is a tokenizer. */
+void add_virtual_tokens(const config::Config& config, ModelTable& model) {
+  refuse_scaled_words(settings_of(config, model.width), model);
+  if (model.n_soft_tokens > 0) {  // of a template, in place of virtual ones
+    if (config.origin("num_virtual_tokens").source == config::Source::command_line)
+      throw Error(Fault::usage, "config.num_virtual_tokens",
+                  "the template has soft tokens, and virtual ones would stand before it",
+                  "leave num_virtual_tokens out, or the soft tokens");
+    return;
+  }
+  std::vector<SoftToken> tokens(static_cast<size_t>(config.integer("num_virtual_tokens")));
+  if (config.text("prompt_tuning_init") == "vocab")
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = {static_cast<int32_t>(i % static_cast<size_t>(model.vocab_size))};
+  add_soft_tokens(model, tokens, std::string(kPromptEmbeddings), /*is_delta=*/true);
+}
+
+/** The facts of a model and its virtual tokens for PEFT. */
+PeftPrompt prompt_of(const config::Config& config, const ModelTable& model) {
+  const std::string& init = config.text("prompt_tuning_init");
+  const auto n_layers = std::ranges::count(model.blocks, BlockKind::layer, &BlockTable::kind);
+  return {.n_tokens = config.integer("num_virtual_tokens"),
+          .token_width = find_soft_tokens(model)->hf_shape.back(),
+          .n_layers = n_layers,
+          .n_heads = model.width / std::max<int64_t>(model.head_width, 1),
+          .init = init == "text"    ? "TEXT"
+                  : init == "vocab" ? "SAMPLE_VOCAB"
+                                    : "RANDOM",
+          .init_text = config.text("prompt_tuning_init_text"),
+          .tokenizer = init == "text" ? config.text("model_name_or_path") : std::string()};
+}
+
+/** A setting of adapters that has no effect was meant to have one. */
 void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
-    const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora",
-               is_of_any = option.key == "modules_to_save" || option.key == "quantization";
-    if (tuning == "lora" || !(is_of_lora || (is_of_any && tuning == "full"))) continue;
+    if (config::suits_tuning(option, tuning)) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
     // A word of the command line takes back the adapters of a file or a preset.
     if (config.origin(option.key).source < config.origin("tuning").source) continue;
+    const auto tunings = config::tunings_of(option);
     throw Error(Fault::usage, "config.tuning",
-                fmt::format("{} ({}) is for tuning = lora, and tuning is {}", option.key,
-                            config.origin(option.key).where, tuning),
-                "add --tuning lora, or leave it out");
+                fmt::format("{} ({}) is for tuning = {}, and tuning is {}", option.key,
+                            config.origin(option.key).where, fmt::join(tunings, ", "), tuning),
+                fmt::format("add --tuning {}, or leave it out", tunings.front()));
   }
 }
 
@@ -183,6 +252,7 @@ std::string task_type_of(HeadKind head) {
     case HeadKind::causal_lm:
       return "CAUSAL_LM";
     case HeadKind::masked_lm:
+    case HeadKind::prompt:
       break;
   }
   return {};
@@ -207,6 +277,27 @@ std::string name_in_model(const std::string& tensor) {
   return tensor.starts_with(prefix) ? tensor.substr(prefix.size()) : std::string();
 }
 
+/** Adapters with a bottleneck, by their settings. */
+void add_bottlenecks_of(const PeftConfig& settings, const IsWhole& is_whole, ModelTable& model) {
+  const auto kind = [&] {
+    switch (settings.type) {
+      case PeftType::parallel_adapter:
+        return BottleneckKind::parallel;
+      case PeftType::low_rank_adapter:
+        return BottleneckKind::low_rank;
+      case PeftType::compacter:
+        return BottleneckKind::compacter;
+      default:
+        return BottleneckKind::adapter;
+    }
+  };
+  add_bottlenecks(model, {.kind = kind(),
+                          .size = settings.size,
+                          .scale = static_cast<float>(settings.scale),
+                          .division = settings.division,
+                          .is_whole = is_whole});
+}
+
 }  // namespace
 
 void add_adapters(const config::Config& config, ModelTable& model) {
@@ -218,14 +309,18 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                             "from scratch ({}) has none that are worth keeping",
                             config.text("tuning"), config.origin("config_name").where),
                 "leave out --tuning, or name a model: --model");
-  const PeftConfig settings = settings_of(config);
+  const PeftConfig settings = settings_of(config, model.width);
   std::vector<std::string> targets = config.list("lora_targets");
   const bool has_lora = settings.type == PeftType::lora;
   const bool takes_all = is_all(targets);
   if (has_lora && !takes_all) check_targets(config, targets, model);
   const auto is_whole = whole_by(config, model);
   check_whole(model, is_whole);
-  if (!has_lora && std::ranges::none_of(model.hf_names, is_whole))
+  if (is_bottleneck(settings.type)) {
+    add_bottlenecks_of(settings, is_whole, model);
+    return quantise(config, model);
+  }
+  if (settings.type == PeftType::bitfit && std::ranges::none_of(model.hf_names, is_whole))
     throw Error(Fault::usage, "config.tuning",
                 fmt::format("tuning = bitfit trains the biases alone, and this {} model has none",
                             model.family),
@@ -241,25 +336,34 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                          .factor = static_cast<float>(settings.factor(module, settings.rank))};
                    },
                    .dropout = static_cast<float>(settings.dropout),
+                   .dora = settings.dora,
                    .is_whole = is_whole});
+  if (settings.type == PeftType::prompt_tuning) add_virtual_tokens(config, model);
   quantise(config, model);
 }
 
 PeftConfig peft_config_of(const config::Config& config, const ModelTable& model) {
-  PeftConfig settings = settings_of(config);
+  PeftConfig settings = settings_of(config, model.width);
   settings.base_model = config.text("model_name_or_path");
   if (const auto repo = config::hub_model_of(settings.base_model)) {
     settings.base_model = repo->id;
     if (repo->revision != "main") settings.revision = repo->revision;
   }
   settings.task_type = task_type_of(model.head);
+  const HfEntry* soft = find_soft_tokens(model);
+  if (settings.type == PeftType::prompt_tuning && soft->hf_name == kPromptEmbeddings)
+    settings.prompt = prompt_of(config, model);
+  else if (settings.type == PeftType::prompt_tuning)
+    settings.type = PeftType::bitfit;  // soft tokens of a template are no kind of PEFT's
   std::set<std::string> whole, targets;
   for (const HfEntry& entry : model.hf_names) {
     if (!entry.is_delta) continue;
     const std::string name = name_in_model(entry.hf_name);
-    if (name.ends_with(kLoraA)) {
-      targets.insert(name.substr(0, name.size() - kLoraA.size()));
-    } else if (!name.ends_with(kLoraB)) {
+    if (name.empty()) continue;  // virtual tokens
+    const std::string adapted = adapted_module_of(entry) + bottleneck_module_of(entry.hf_name);
+    if (!adapted.empty()) {
+      targets.insert(adapted);
+    } else {
       whole.insert(whole_module_of(model, name));
       settings.keeps_ties |= !entry.tied_names.empty();
     }
@@ -275,16 +379,24 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
 void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
   if (!directory.adapter()) return;
   const PeftConfig& settings = *directory.adapter();
+  refuse_scaled_words(settings, model);
   const CheckpointReader file = directory.adapter_weights();
   std::map<std::string, int64_t> ranks;
   std::set<std::string> whole;
   for (const StoredTensor* tensor : file.tensors()) {
     const std::string name = name_in_model(tensor->name);
+    if (is_bottleneck(settings.type) && !bottleneck_module_of(tensor->name).empty()) continue;
     if (name.ends_with(kLoraA) && tensor->shape.size() == 2)
       ranks[name.substr(0, name.size() - kLoraA.size())] = tensor->shape[0];
-    else if (!name.empty() && !name.ends_with(kLoraB))
+    else if (!name.empty() && !name.ends_with(kLoraB) && !name.ends_with(kLoraMagnitude))
       whole.insert(name);
   }
+  const IsWhole is_whole = [&](const HfEntry& entry) {
+    return whole.contains(entry.hf_name) ||
+           std::ranges::any_of(entry.also_named,
+                               [&](const std::string& name) { return whole.contains(name); });
+  };
+  if (is_bottleneck(settings.type)) return add_bottlenecks_of(settings, is_whole, model);
   const std::vector<std::string> modules = linear_modules(model);
   for (const auto& [module, rank] : ranks)
     if (std::ranges::find(modules, module) == modules.end())
@@ -302,13 +414,11 @@ void add_adapter_of(const HfDirectory& directory, ModelTable& model) {
                          .rank = found->second,
                          .factor = static_cast<float>(settings.factor(module, found->second))};
                    },
-                   .is_whole =
-                       [&](const HfEntry& entry) {
-                         return whole.contains(entry.hf_name) ||
-                                std::ranges::any_of(entry.also_named, [&](const std::string& name) {
-                                  return whole.contains(name);
-                                });
-                       }});
+                   .dora = settings.dora,
+                   .is_whole = is_whole});
+  if (settings.type == PeftType::prompt_tuning)
+    add_soft_tokens(model, std::vector<SoftToken>(static_cast<size_t>(settings.prompt.n_tokens)),
+                    std::string(kPromptEmbeddings), /*is_delta=*/true);
 }
 
 }  // namespace ferry

@@ -172,7 +172,8 @@ void group(const config::Config& config, ModelTable& model) {
   model.groups.clear();
   for (const auto& [at, entries] : entries_by_param(model)) {
     ParamSpec& param = param_at(model, at);
-    const bool is_second = entries.front()->hf_name.ends_with(kLoraB);
+    const std::string& name = entries.front()->hf_name;
+    const bool is_second = name.ends_with(kLoraB) || name.ends_with(kLoraMagnitude);
     const double factor = factors[static_cast<size_t>(at.first)] * (is_second ? ratio : 1);
     const auto wanted = [&](const HfEntry& entry) {
       const int index = patterns.index_of(entry);

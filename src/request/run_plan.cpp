@@ -18,6 +18,7 @@
 #include "src/plan/unlike_gpus.h"
 #include "src/request/gpu_shares.h"
 #include "src/request/nvme.h"
+#include "src/request/prompt_table.h"
 #include "src/request/ranks.h"
 
 namespace ferry {
@@ -360,9 +361,11 @@ ModelTable make_model_table(const config::Config& config,
                             int64_t n_labels,
                             const PlanMachine& machine,
                             const Sharing& sharing) {
-  TableOptions options = {
-      .head = head, .n_labels = n_labels, .compute = choose_dtype(config, machine)};
+  TableOptions options = {.head = head_in_files(family_of(hf.fields()), head),
+                          .n_labels = n_labels,
+                          .compute = choose_dtype(config, machine)};
   options.sharing = sharing;
+  keep_words_whole(config, head, options);
   const auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;
@@ -375,6 +378,7 @@ ModelTable make_model_table(const config::Config& config,
     options.attention = choose_attention(options.compute, machine, attention_need_of(model));
     model = make_table(hf.fields(), options);
   }
+  if (head == HeadKind::prompt) add_prompt(hf, n_labels, sharing, model);
   model.has_preferences = head == HeadKind::causal_lm && learns_preferences(config);
   if (model.has_preferences && sharing.sp_size > 1)
     throw Error(Fault::usage, "config.sp_size",

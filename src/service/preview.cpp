@@ -121,7 +121,7 @@ class Sampling {
         out.tokens[asked.token].is_trained = true;
         out.tokens[asked.token].target = std::move(asked.target);
       }
-    if (task_.head() != HeadKind::classification) return;
+    if (task_.head() != HeadKind::classification && task_.head() != HeadKind::prompt) return;
     out.has_answer = has_labels_;
     if (out.answer.empty() && has_labels_) out.answer = task_.answer(data, batch.samples[s]);
   }

@@ -214,8 +214,10 @@ class ClassificationScorer : public Scorer {
 
 class Classification : public Task {
  public:
-  Classification(LabelScheme scheme, std::optional<int32_t> padding)
-      : Task(std::move(scheme)), padding_(padding) {}
+  Classification(LabelScheme scheme, const TaskSettings& settings)
+      : Task(std::move(scheme)),
+        padding_(settings.padding),
+        virtual_tokens_(settings.virtual_tokens) {}
 
   std::string_view name() const override { return "classification"; }
 
@@ -240,11 +242,13 @@ class Classification : public Task {
               const Tokenizer& tokenizer,
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
-    TokenizedExample& sample = out.emplace_back(encode_texts(example, tokenizer, max_length));
+    TokenizedExample& sample =
+        out.emplace_back(encode_texts(example, tokenizer, max_length - virtual_tokens_.n));
     while (padding_ && sample.ids.size() > 1 && sample.ids.back() == *padding_) {
       sample.ids.pop_back();
       sample.type_ids.pop_back();
     }
+    virtual_tokens_.prepend(sample);
     switch (scheme().problem) {
       case ProblemType::regression:
         sample.values = {example.label.value};
@@ -257,7 +261,12 @@ class Classification : public Task {
     }
   }
 
-  int64_t setting_of_samples() const override { return padding_.value_or(-1); }
+  int64_t n_ids(const Tokenizer& tokenizer) const override {
+    return virtual_tokens_.end_of_ids(tokenizer.vocab_size());
+  }
+  int64_t setting_of_samples() const override {
+    return padding_.value_or(-1) ^ (virtual_tokens_.n << 32);
+  }
   bool has_one_class() const override { return loss() == LossKind::cross_entropy; }
   /** The squares of a regression differ much from batch to batch. */
   double worrying_rise() const override {
@@ -283,6 +292,16 @@ class Classification : public Task {
     if (scheme().problem != ProblemType::regression) return in_words(data.labels(sequence));
     const auto values = data.values(sequence);
     return values.empty() ? std::string() : in_words(values.front());
+  }
+
+  std::vector<TokenPlaces> places(const Example& example,
+                                  const Tokenizer& tokenizer,
+                                  int64_t max_length) const override {
+    auto places = Task::places(example, tokenizer, max_length - virtual_tokens_.n);
+    for (int64_t i = virtual_tokens_.n; i-- > 0;)
+      places.front().insert(places.front().begin(),
+                            {.id = virtual_tokens_.first + static_cast<int32_t>(i), .bytes = {}});
+    return places;
   }
 
   void label(MicroBatch& batch,
@@ -354,6 +373,7 @@ class Classification : public Task {
   }
 
   std::optional<int32_t> padding_;
+  VirtualTokens virtual_tokens_;
 };
 
 std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings& settings) {
@@ -373,7 +393,7 @@ std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings&
   LabelScheme scheme = {
       .problem = *problem, .labels = LabelMap(config.id2label), .has_pairs = std::nullopt};
   if (const auto has_pairs = config.fields().find(kPairsKey)) scheme.has_pairs = has_pairs->flag();
-  return std::make_shared<Classification>(std::move(scheme), settings.padding);
+  return std::make_shared<Classification>(std::move(scheme), settings);
 }
 
 }  // namespace
@@ -384,7 +404,7 @@ TaskKind classification_kind() {
       .head = HeadKind::classification,
       .rows = {},
       .make = [](LabelScheme scheme, const TaskSettings& settings) -> std::shared_ptr<const Task> {
-        return std::make_shared<Classification>(std::move(scheme), settings.padding);
+        return std::make_shared<Classification>(std::move(scheme), settings);
       },
       .of_model = of_model};
 }

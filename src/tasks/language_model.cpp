@@ -97,15 +97,20 @@ class CausalLm : public LanguageModel {
   CausalLm(LabelScheme scheme, const TaskSettings& settings)
       : LanguageModel(std::move(scheme)),
         long_prompts_(settings.long_prompts),
+        virtual_tokens_(settings.virtual_tokens),
         chats_(settings.chats) {}
 
   std::string_view name() const override { return "causal-lm"; }
   LossKind loss() const override { return LossKind::causal_lm; }
 
-  bool takes_parts() const override { return true; }
+  bool takes_parts() const override { return virtual_tokens_.n == 0; }
+  int64_t n_ids(const Tokenizer& tokenizer) const override {
+    return virtual_tokens_.end_of_ids(tokenizer.vocab_size());
+  }
   int64_t setting_of_samples() const override {
     const uint64_t key = chats_ ? chats_->key() << 2 : 0;
-    return static_cast<int64_t>(key | static_cast<uint64_t>(long_prompts_));
+    const auto n_virtual = static_cast<uint64_t>(virtual_tokens_.n) << 32;
+    return static_cast<int64_t>((key ^ n_virtual) | static_cast<uint64_t>(long_prompts_));
   }
   std::vector<std::string> take_notes() const override {
     return chats_ ? chats_->take_notes() : std::vector<std::string>();
@@ -124,6 +129,21 @@ class CausalLm : public LanguageModel {
               const Tokenizer& tokenizer,
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
+    const size_t n_before = out.size();
+    encode_words(example, tokenizer, max_length - virtual_tokens_.n, out);
+    if (virtual_tokens_.n == 0) return;
+    for (TokenizedExample& sample : std::span(out).subspan(n_before)) {
+      virtual_tokens_.prepend(sample);
+      if (sample.labels.empty()) sample.labels = {0};  // all of a document is learnt
+      for (int32_t& place : sample.labels)
+        place += static_cast<int32_t>(virtual_tokens_.n);
+    }
+  }
+
+  void encode_words(const Example& example,
+                    const Tokenizer& tokenizer,
+                    int64_t max_length,
+                    std::vector<TokenizedExample>& out) const {
     if (is_chat(example)) {
       encode_chat(example, tokenizer, max_length, out);
       return;
@@ -223,6 +243,7 @@ class CausalLm : public LanguageModel {
     Encoding encoding;
     tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding, Offsets::keep);
     TokenPlaces whole = places_of(encoding);
+    const int64_t n_virtual = virtual_tokens_.n;
     const int32_t eos = tokenizer.special_ids().eos;
     if (!whole.empty() && whole.back().id == eos) whole.pop_back();
     if (example.text_pair) {
@@ -230,7 +251,12 @@ class CausalLm : public LanguageModel {
       whole.insert(whole.end(), pair.begin(), pair.end());
     }
     if (eos >= 0) whole.push_back({.id = eos, .bytes = {}});
-    return in_windows(whole, max_length);
+    std::vector<TokenPlaces> windows = in_windows(whole, max_length - n_virtual);
+    for (TokenPlaces& window : windows)
+      for (int64_t i = n_virtual; i-- > 0;)
+        window.insert(window.begin(),
+                      {.id = virtual_tokens_.first + static_cast<int32_t>(i), .bytes = {}});
+    return windows;
   }
 
   void write(HfConfig& /*config*/) const override {}
@@ -369,6 +395,7 @@ class CausalLm : public LanguageModel {
   }
 
   LongPrompts long_prompts_;
+  VirtualTokens virtual_tokens_;
   std::shared_ptr<const chat::ChatEncoder> chats_;
 };
 

@@ -108,6 +108,8 @@ class Task {
                      const Tokenizer& tokenizer,
                      const MaskKey& key) const = 0;
 
+  /** The ids of samples are below it. */
+  virtual int64_t n_ids(const Tokenizer& tokenizer) const { return tokenizer.vocab_size(); }
   /** The part of the settings that decides samples and that no option names: tokens that are kept
    * in a file are found again where it is the same. */
   virtual int64_t setting_of_samples() const { return 0; }
@@ -133,6 +135,8 @@ class Task {
   virtual bool shares_tokens() const { return false; }
   /** The tokens that the loss asks for are drawn in each step, and others stand in their places. */
   virtual bool draws_asked_tokens() const { return false; }
+  /** The head works on the tokens that MicroBatch::label_rows names alone. */
+  virtual bool names_rows() const { return draws_asked_tokens(); }
   /** Class weights count: each text has one label. */
   virtual bool has_one_class() const { return false; }
   /** A loss that is so many times the first one is no chance of one batch. */
@@ -206,6 +210,20 @@ enum class LongPrompts : uint8_t {
   refuse,  ///< where each text is to have an answer
 };
 
+struct PromptSettings;
+
+/** Tokens without a text that stand before each one (soft prompts). */
+struct VirtualTokens {
+  int32_t first = 0;  ///< the id of the first; the others follow
+  int64_t n = 0;
+
+  /** The ids of a task's samples are below it; of others below `of_words`. */
+  int64_t end_of_ids(int64_t of_words) const { return n > 0 ? first + n : of_words; }
+  void prepend(std::vector<int32_t>& ids) const;
+  /** Puts them before a sample whose labels count no tokens. */
+  void prepend(TokenizedExample& sample) const;
+};
+
 /** Settings of a run that tasks go by. */
 struct TaskSettings {
   /** Makes tokens of chats; null where nothing is read. */
@@ -214,6 +232,8 @@ struct TaskSettings {
   int64_t max_answer_length = 30;  ///< tokens
   LongPrompts long_prompts = LongPrompts::refuse;
   PreferenceRule preference;  ///< of the task preference
+  VirtualTokens virtual_tokens;
+  std::shared_ptr<const PromptSettings> prompt;  ///< null: the settings name no template
   /** A classifier passes over this token at a text's end, as transformers does where a decoder
    * reads the text's last one. */
   std::optional<int32_t> padding;

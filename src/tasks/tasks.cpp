@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/files/hf/prompt_config.h"
 #include "src/tasks/classification.h"
 #include "src/tasks/language_model.h"
 #include "src/tasks/preference.h"
+#include "src/tasks/prompt/prompt_classification.h"
 #include "src/tasks/question_answering.h"
 #include "src/tasks/task.h"
 #include "src/tasks/token_classification.h"
@@ -15,8 +17,9 @@ namespace {
 
 /** Every task. The first is that of a model whose architecture tells nothing. */
 const TaskKind kKinds[] = {
-    classification_kind(),     masked_lm_kind(),  causal_lm_kind(), token_classification_kind(),
-    question_answering_kind(), preference_kind(), kto_kind(),       reward_kind(),
+    classification_kind(),        masked_lm_kind(),  causal_lm_kind(), token_classification_kind(),
+    question_answering_kind(),    preference_kind(), kto_kind(),       reward_kind(),
+    prompt_classification_kind(),
 };
 
 }  // namespace
@@ -46,7 +49,11 @@ const TaskKind& kind_of_model(const HfConfig& config) {
     for (const Suffix& suffix : kSuffixes)
       if (architecture.ends_with(suffix.text))
         for (const TaskKind& kind : kKinds)
-          if (kind.head == suffix.head) return kind;
+          if (kind.head == suffix.head) {
+            const bool is_prompt =
+                is_language_model(kind.head) && config.fields().find(kPromptKey).has_value();
+            return is_prompt ? task_kind("prompt-classification") : kind;
+          }
   return kKinds[0];
 }
 

@@ -83,7 +83,7 @@ TEST(ForeignFlags, InAFileAreSaidWithTheirLine) {
   const auto file = directory.write("c.toml", "seed = 1\ndo_train = true\n").string();
   const CommandLine command = parse("train", {"--config", file});
   EXPECT_CONTAINS(command.notes.at(0), "do_train (" + file + ":2) changes nothing");
-  const auto lora = directory.write("l.toml", "use_dora = true\n").string();
+  const auto lora = directory.write("l.toml", "gptq = true\n").string();
   EXPECT_CONTAINS(refusal("train", {"--config", lora}), "no such adapters");
 }
 
@@ -117,7 +117,7 @@ TEST(ForeignFlags, LengthsOfOtherTrainersAreTheLongestText) {
 }
 
 TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
-  for (const char* name : {"--use_dora", "--gptq"}) {
+  for (const char* name : {"--use_badam", "--gptq"}) {
     const std::string message = refusal("train", {name, "8"});
     EXPECT_CONTAINS(message, "tuning = lora");
     EXPECT_CONTAINS(message, "adamw_8bit");
@@ -125,6 +125,10 @@ TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
   }
   EXPECT_CONTAINS(refusal("train --default_system x"), "chat_template");
   EXPECT_EQ(parse("train --template llama3").config.text("chat_template"), "llama3");
+  // OpenPrompt's template is another thing.
+  EXPECT_EQ(parse("train", {"--template", R"({"mask"})"}).config.text("prompt_template"),
+            R"({"mask"})");
+  EXPECT_EQ(parse("train --template words.txt:2").config.text("prompt_template"), "words.txt:2");
   EXPECT_EQ(parse("train --mask_history true").config.text("train_on_turns"), "last");
   EXPECT_CONTAINS(refusal("train --rl ipo"), "--task preference");
   EXPECT_EQ(parse("train --load_in_4bit False").config.text("quantization"), "none");

@@ -465,9 +465,12 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "dataset_format dataset_encoding dataset_header dataset_delimiter dataset_quoting "
       "text_column text_pair_column label_column label_names dataset_shares long_prompts "
       "chat_template chat_template_kwargs chat_date train_on_turns "
+      "prompt_template verbalizer verbalizer_type multi_token_handler num_virtual_tokens "
+      "prompt_tuning_init prompt_tuning_init_text "
       "max_train_samples max_length doc_stride packing train_batch_size "
       "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master reduction "
-      "freeze tuning lora_r lora_alpha use_rslora lora_targets modules_to_save quantization "
+      "freeze tuning lora_r lora_alpha use_rslora use_dora lora_targets adapter_size "
+      "adapter_scale compacter_division modules_to_save quantization "
       "preference_loss dtype "
       "seed "
       "data_seed deterministic device intra_op_threads");

@@ -612,6 +612,11 @@ TEST_P(SameBitsOfAdapters, Bf16) {
       with_options(small_of_family(GetParam(), DType::bf16),
                    {{"tuning", "lora"}, {"lora_r", "4"}, {"lora_dropout", "0.1"}}));
 }
+TEST_P(SameBitsOfAdapters, WithLengthsOfRowsBf16) {
+  expect_same_bits_in_some_places(with_options(
+      small_of_family(GetParam(), DType::bf16),
+      {{"tuning", "lora"}, {"lora_r", "4"}, {"lora_dropout", "0.1"}, {"use_dora", "true"}}));
+}
 INSTANTIATE_TEST_SUITE_P(Families,
                          SameBitsOfAdapters,
                          ::testing::ValuesIn(model_types()),
@@ -622,6 +627,16 @@ TEST(SameBits, AdaptersOfBertFp32) {
                                                 {"lora_targets", "query,value"},
                                                 {"modules_to_save", "embeddings"},
                                                 {"loraplus_lr_ratio", "4"}}));
+}
+TEST(SameBits, AdaptersWithABottleneck) {
+  for (const char* tuning : {"adapter", "parallel_adapter", "low_rank_adapter", "compacter"})
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(tuning);
+      const ToyModel model = compute == DType::f32 ? small_bert(compute, LossKind::cross_entropy)
+                                                   : small_of_family("gpt2", compute);
+      expect_same_bits_in_some_places(
+          with_options(model, {{"tuning", tuning}, {"adapter_size", "8"}}));
+    }
 }
 TEST(SameBits, BiasesAloneBf16) {
   expect_same_bits_in_some_places(

@@ -16,7 +16,7 @@ from pathlib import Path
 # Names that are the same in every language. A new one is added here once somebody has looked at it.
 NAMES = set("""
     Ferry ferry GPU CPU NVIDIA CUDA Turing ZeRO NVMe SSD PCIe BIOS WSL Windows memlock Linux GNU Apache Python LibTorch QCustomPlot TensorBoard Chrome chrome tracing Perfetto
-    Hugging Face Hub GGUF llama Ollama LM Studio BBC News BERT BEiT BMTrain ULMFiT Transformer transformers Trainer PEFT TRL DPO cDPO LoRA cgroup Adam AdamW Lion SGD Nesterov beta epsilon Top-k Top-p top-k top-p F1
+    Hugging Face Hub GGUF llama Ollama LM Studio BBC News BERT BEiT BMTrain ULMFiT Transformer transformers Trainer PEFT OpenPrompt TRL DPO cDPO LoRA DoRA OpenDelta Houlsby Compacter cgroup Adam AdamW Lion SGD Nesterov beta epsilon Top-k Top-p top-k top-p F1
     CSV TSV JSON TOML PNG SVG UTF Latin Arrow Parquet safetensors ORGANISATION NAME CONFIG SPLIT REVISION FERRY TBW
     B M G TB TiB GiB MiB KiB GB MB KB Wh W h min ms s Esc
     """.split())
@@ -24,7 +24,7 @@ NAMES = set("""
 TYPED = set("""
     predict eval generate chat serve plan export doctor prompt instruction input factor decay pattern accuracy pearson comma semicolon tab pipe space
     torch ssh B-PER I-PER checkpoint-N
-    alpaca chatml vicuna zephyr jinja http https localhost PORT KEY Authorization Bearer my site CORS JSON TCP
+    alpaca chatml vicuna zephyr jinja http https localhost PORT KEY Authorization Bearer my site CORS JSON TCP placeholder mask
     """.split())
 
 

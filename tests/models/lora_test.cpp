@@ -5,21 +5,43 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "models/adapters/lora.h"
 #include "models/core/compile.h"
 #include "models/family.h"
 #include "src/base/error.h"
-#include "tests/models/model_runner.h"
-#include "tests/models/program_reference.h"
+#include "tests/models/adapter_checks.h"
 #include "tests/models/small_configs.h"
 #include "tests/models/small_families.h"
 
 namespace ferry {
+namespace test {
+
+/** Sets B to zero, and lengths to those of the rows of W. */
+void begin_adapters(ModelRunner& runner) {
+  const ModelTable& model = runner.table();
+  for (const HfEntry& entry : model.hf_names) {
+    const Init init = model.param_of(entry).init;
+    at::Tensor its = runner.param(entry.block, entry.param);
+    if (init == Init::zeros && entry.is_delta) its.zero_();
+    if (!entry.hf_name.ends_with(kLoraMagnitude)) continue;
+    const auto of = std::ranges::find_if(model.hf_names, [&](const HfEntry& matrix) {
+      return module_of(matrix) == adapted_module_of(entry);
+    });
+    its.narrow(0, entry.row_begin, entry.rows)
+        .copy_(runner.param(of->block, of->param).narrow(0, of->row_begin, of->rows).norm(2, 1));
+  }
+}
+
+}  // namespace test
 namespace {
 
-constexpr RandomKey kKey = {.training = true, .seed = 3, .step = 7};
+using test::batch_of;
+using test::expect_gradients_of_autograd;
+using test::is_adapter;
+using test::kKey;
 
 Lora lora_of(std::function<std::optional<LoraOfModule>(const std::string&)> of, float dropout = 0) {
   return {
@@ -31,45 +53,6 @@ Lora on_all_linear(float dropout = 0) {
                  dropout);
 }
 
-test::TestBatch batch_of(const ModelTable& model) {
-  test::TestBatch batch({20, 7, 5}, 1, model.vocab_size, 4);
-  batch.label_next_tokens();
-  batch.tensors.loss_weight = 1.0f / 29;
-  return batch;
-}
-
-bool is_adapter(const HfEntry& entry) {
-  return entry.hf_name.find(".lora_") != std::string::npos;
-}
-
-void expect_gradients_of_autograd(const ModelTable& model) {
-  test::TestBatch batch = batch_of(model);
-  test::ModelRunner runner(model, LossKind::causal_lm, batch.tensors.shape);
-  runner.randomise(5, 0.3f);
-  runner.poison();
-  test::ProgramReference reference(runner);
-  at::Tensor loss = reference.loss(batch);
-  loss.backward();
-  EXPECT_NEAR(runner.forward(kKey, batch.tensors), loss.item<double>(),
-              2e-6 * std::max(1.0, loss.item<double>()));
-  runner.backward(kKey, batch.tensors);
-  const auto expected = reference.grads();
-  int n_adapters = 0;
-  for (const HfEntry& entry : model.hf_names) {
-    if (!model.param_of(entry).trainable) continue;
-    EXPECT_TRUE(is_adapter(entry)) << entry.hf_name;
-    ++n_adapters;
-    // Those of the entry's rows in its parameter.
-    const at::Tensor its = expected.at({entry.block, entry.param});
-    const double most = its.abs().max().item<double>();
-    EXPECT_GT(most, 1e-7) << entry.hf_name;
-    const at::Tensor found = runner.grad(entry.block, entry.param).to(at::kDouble);
-    EXPECT_LT((found - its).abs().max().item<double>(), 5e-5 * std::max(most, 0.1))
-        << entry.hf_name;
-  }
-  EXPECT_GT(n_adapters, 4);
-}
-
 TEST(Lora, HasTheGradientsOfAutograd) {
   for (const test::SmallFamily family : test::kSmallFamilies) {
     SCOPED_TRACE(test::name_of(family));
@@ -78,6 +61,53 @@ TEST(Lora, HasTheGradientsOfAutograd) {
     plan_frozen(model);
     expect_gradients_of_autograd(model);
   }
+}
+
+Lora as_dora(Lora lora) {
+  lora.dora = true;
+  return lora;
+}
+
+TEST(Dora, HasTheGradientsOfAutograd) {
+  for (const test::SmallFamily family : test::kSmallFamilies) {
+    SCOPED_TRACE(test::name_of(family));
+    ModelTable model = test::small_table(test::small_model(family));
+    add_lora(model, as_dora(on_all_linear()));
+    plan_frozen(model);
+    expect_gradients_of_autograd(model);
+  }
+}
+
+/** The same operations measure without dropout a model that is trained with it. */
+TEST(Dora, WithDropoutHasTheGradientsOfAutograd) {
+  for (const test::SmallFamily family : {test::SmallFamily::granite, test::SmallFamily::neox}) {
+    SCOPED_TRACE(test::name_of(family));
+    ModelTable model = test::small_table(test::small_model(family));
+    add_lora(model, as_dora(on_all_linear(/*dropout=*/0.25f)));
+    plan_frozen(model);
+    expect_gradients_of_autograd(model, {.training = false});
+  }
+}
+
+/** y = W x + b + (g (W + s B A) - W) d with d = dropout(x): where the lengths are those of W and B
+ * is zero, the mask changes nothing. */
+TEST(Dora, DropsNothingOfAnUntrainedModel) {
+  ModelTable model = test::small_table(test::small_model(test::SmallFamily::neox));
+  ModelTable dropping = model;
+  add_lora(model, as_dora(on_all_linear()));
+  add_lora(dropping, as_dora(on_all_linear(/*dropout=*/0.5f)));
+  plan_frozen(model);
+  plan_frozen(dropping);
+  test::TestBatch batch = batch_of(model);
+  const auto loss_of = [&](const ModelTable& table, bool is_new, const RandomKey& key) {
+    test::ModelRunner runner(table, LossKind::causal_lm, batch.tensors.shape);
+    runner.randomise(5, 0.3f);
+    if (is_new) test::begin_adapters(runner);
+    return runner.forward(key, batch.tensors);
+  };
+  EXPECT_NEAR(loss_of(model, true, kKey), loss_of(dropping, true, kKey), 1e-5);
+  EXPECT_NEAR(loss_of(model, false, kKey), loss_of(dropping, false, {.training = false}), 1e-5);
+  EXPECT_GT(std::fabs(loss_of(model, false, kKey) - loss_of(dropping, false, kKey)), 1e-3);
 }
 
 /** With zeros in B a model computes what it did. */
@@ -134,6 +164,10 @@ TEST(Lora, AdaptsPartsOfAMatrix) {
   EXPECT_EQ(names.size(), 2 * 4 * 2u);
   EXPECT_TRUE(names.contains("base_model.model.model.layers.1.self_attn.v_proj.lora_B.weight"));
   expect_gradients_of_autograd(model);
+
+  ModelTable scaled = llama();
+  add_lora(scaled, as_dora(lora_of(some_modules)));
+  expect_gradients_of_autograd(scaled);
 }
 
 TEST(Lora, MakesNoGradientsOfFrozenMatrices) {

@@ -11,6 +11,7 @@
 #include "models/ops/activation/activation_op.h"
 #include "models/ops/add/add_op.h"
 #include "models/ops/attention/attention_op.h"
+#include "models/ops/dora/dora_op.h"
 #include "models/ops/dropout/dropout_op.h"
 #include "models/ops/embedding/embedding_op.h"
 #include "models/ops/gate/gate_op.h"
@@ -18,6 +19,7 @@
 #include "models/ops/linear/linear_op.h"
 #include "models/ops/low_rank/low_rank_op.h"
 #include "models/ops/norm/norm_op.h"
+#include "models/ops/phm/phm_op.h"
 #include "models/ops/rms_norm/rms_norm_op.h"
 #include "models/ops/rotary/rotary_op.h"
 #include "models/ops/rows/rows_op.h"
@@ -157,6 +159,41 @@ void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
          }
          out(0, y);
        }},
+      {&ops::kDoraScale,
+       [&] {
+         const auto& with = op.with<ops::DoraScaleAttributes>();
+         const at::Tensor w = p(0), a = p(1), b = p(2), m = p(3);
+         at::Tensor scale = in(0).defined() ? in(0).clone() : at::ones({2, w.size(0)}, at::kDouble);
+         int64_t row = 0, row_of_a = 0;
+         for (const ops::LowRankPart& part : with.parts) {
+           const at::Tensor sum =
+               w.narrow(0, part.first, part.n) +
+               b.narrow(0, row, part.n).matmul(a.narrow(0, row_of_a, with.rank)) *
+                   static_cast<double>(with.factor);
+           scale.select(0, 0)
+               .narrow(0, part.first, part.n)
+               .copy_(m.narrow(0, row, part.n) / sum.norm(2, 1).detach());
+           row += part.n;
+           row_of_a += with.rank;
+         }
+         out(0, scale);
+       }},
+      {&ops::kDora,
+       [&] {
+         const auto factor = static_cast<double>(op.with<ops::DoraAttributes>().bias_factor);
+         at::Tensor y = in(0) * in(1).select(0, 0);
+         if (in(2).defined()) y = in(2) + y - in(3);
+         out(0, p(0).defined() ? y + p(0) * factor : y);
+       }},
+      {&ops::kPhm,
+       [&] {
+         const auto& with = op.with<ops::PhmAttributes>();
+         at::Tensor h;
+         for (int64_t i = 0; i < with.n; ++i)
+           h = plus(at::kron(p(0)[i].view({with.n, with.n}), at::outer(p(1)[i], p(2)[i])), h);
+         out(0, plus(in(0).matmul(h), p(3)) * static_cast<double>(with.factor));
+       }},
+      {&ops::kDropout, [&] { out(0, in(0)); }},
       {&ops::kTanh, [&] { out(0, at::tanh(in(0))); }},
       {&ops::kNorm, [&] { out(0, layer_norm(in(0), p(0), p(1), norm_eps())); }},
       {&ops::kResidualNorm,

@@ -6,7 +6,7 @@ Exits 1 when one failed, 77 when a package is missing."""
 import sys
 import traceback
 
-import adapters, compare, compare_exported, compare_steps, compare_tasks, drawn, families, generate, made, preferences, shakespeare
+import adapters, compare, compare_exported, compare_steps, compare_tasks, drawn, families, generate, made, preferences, prompts, shakespeare
 
 
 def outcome(main, arguments):
@@ -30,6 +30,7 @@ def main():
                                    ("families like transformers", families, [parity_dump, train_dump]),
                                    ("adapters like their formula", adapters, [train_dump]),
                                    ("pairs of answers like TRL's formulas", preferences, [train_dump]),
+                                   ("prompts like OpenPrompt's formulas", prompts, [train_dump]),
                                    ("made models like transformers", made, [made_dump]),
                                    ("drawn like transformers", drawn, [ferry]),
                                    ("a text learned like transformers", shakespeare, ["small", ferry]),

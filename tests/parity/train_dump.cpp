@@ -6,6 +6,7 @@
 //                          writes trained/ (config.json, model.safetensors), losses.json: of an
 //                                 evaluation before the steps, on the first rows with a dummy tail
 //                                 behind them, and of each step
+//                          and of a prompt started/, the same as trained/ before the steps
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "models/family.h"
 #include "src/base/error.h"
@@ -23,6 +25,7 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/plan.h"
 #include "src/request/param_groups.h"
+#include "src/request/prompt_table.h"
 #include "tests/parity/dump.h"
 #include "tests/parity/dump_steps.h"
 
@@ -51,8 +54,10 @@ Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tai
     }
     rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
   }
+  const bool is_prompt = loss == LossKind::prompt;  // whose labels are the rows' own
   for (int32_t label : micro["labels"]) {
-    if (label >= 0) rows.label_rows.push_back(static_cast<int32_t>(rows.labels.size()));
+    if (label >= 0 && !is_prompt)
+      rows.label_rows.push_back(static_cast<int32_t>(rows.labels.size()));
     rows.labels.push_back(label);
     items += label >= 0;
   }
@@ -84,6 +89,9 @@ Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tai
       rows.labels.push_back(-100);
   }
   if (n_tail > 0) rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
+  for (size_t s = 0; is_prompt && s + 1 < rows.cu.size(); ++s)
+    rows.label_rows.push_back(rows.cu[s] +
+                              (std::cmp_less(s, n_real) ? micro["asked"][s].get<int32_t>() : 0));
   const auto n_seqs = static_cast<int64_t>(rows.cu.size()) - 1;
   rows.view = {.shape = {.tokens = static_cast<int64_t>(rows.ids.size()),
                          .n_seqs_max = n_seqs,
@@ -99,7 +107,7 @@ Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tai
                .labels = std::as_bytes(std::span(rows.labels))};
   if (loss == LossKind::preference) rows.view.preferences = rows.preferences;
   if (loss == LossKind::reward) rows.view.labels = std::as_bytes(std::span(rows.margins));
-  if (loss == LossKind::masked_lm) rows.view.label_rows = rows.label_rows;
+  if (loss == LossKind::masked_lm || is_prompt) rows.view.label_rows = rows.label_rows;
   return rows;
 }
 
@@ -111,6 +119,7 @@ LossKind loss_named(const std::string& name) {
       {"question_answering", LossKind::question_answering},
       {"causal_lm", LossKind::causal_lm},
       {"preference", LossKind::preference},
+      {"prompt", LossKind::prompt},
       {"reward", LossKind::reward}};
   return kLosses.at(name);
 }
@@ -127,12 +136,15 @@ PreferenceRule rule_of(const json& rule) {
 }
 
 /** The model as Hugging Face reads it. */
-void save(const ModelTable& model, Session& session, const std::filesystem::path& directory) {
-  std::filesystem::create_directories(directory / "trained");
-  save_weights(model, session.segments(), directory / "trained", DType::f32, INT64_MAX);
+void save(const ModelTable& model,
+          Session& session,
+          const std::filesystem::path& directory,
+          const char* name = "trained") {
+  std::filesystem::create_directories(directory / name);
+  save_weights(model, session.segments(), directory / name, DType::f32, INT64_MAX);
   HfConfig config = HfConfig::load(directory / "model/config.json");
   config.set_architecture(model.hf_architecture);
-  write_config(directory / "trained", config);
+  write_config(directory / name, config);
 }
 
 /** Trains in fp32, or on a GPU in 16 bits with flash attention. */
@@ -140,8 +152,13 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   constexpr int32_t kTail = 7;
   const json steps = read_json(directory / "steps.json");
   const LossKind loss = loss_named(steps["loss"]);
+  const HfConfig hf = HfConfig::load(directory / "model/config.json");
+  config::Config config;
+  const json said = steps.value("options", json::object());
+  for (const auto& [key, value] : said.items())
+    config.set(key, value.get<std::string>(), {config::Source::command_line, key});
   TableOptions table_options;
-  table_options.head = head_of(loss);
+  table_options.head = head_in_files(family_of(hf.fields()), head_of(loss));
   table_options.n_labels = steps["n_labels"];
   table_options.hidden_dropout = table_options.attention_dropout =
       table_options.classifier_dropout = 0.0f;
@@ -151,13 +168,9 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   table_options.compute = compute;
   table_options.piece_elements_max =
       steps.value("piece_elements_max", table_options.piece_elements_max);
-  ModelTable model =
-      make_table(HfConfig::load(directory / "model/config.json").fields(), table_options);
+  ModelTable model = make_table(hf.fields(), table_options);
+  if (loss == LossKind::prompt) add_prompt(hf, steps["n_labels"], {}, model);
   model.has_preferences = loss == LossKind::preference;
-  config::Config config;
-  const json said = steps.value("options", json::object());
-  for (const auto& [key, value] : said.items())
-    config.set(key, value.get<std::string>(), {config::Source::command_line, key});
   apply_param_options(config, model);
 
   BatchShape largest{.max_length = steps["max_length"]};
@@ -178,9 +191,11 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   if (model.has_preferences) options.preference = rule_of(steps["preference"]);
   Session session(model, shape, layout, largest, options);
   std::optional<CheckpointReader> adapter;
-  if (model.has_deltas) adapter = CheckpointReader::open(directory / "adapter", kAdapterStem);
+  if (model.has_deltas && std::filesystem::exists(directory / "adapter"))
+    adapter = CheckpointReader::open(directory / "adapter", kAdapterStem);
   load_weights(model, CheckpointReader::open(directory / "model"), 1, session.segments(),
                adapter ? &*adapter : nullptr);
+  if (loss == LossKind::prompt) save(model, session, directory, "started");
   const Rows first = rows_of(steps["steps"][0][0], largest.max_length, loss, kTail);
   std::vector<float> logits;
   json losses = json::array();

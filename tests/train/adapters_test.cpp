@@ -1,6 +1,7 @@
 // Adapters by the whole program: a run trains and saves them alone, goes on with the bits of one
 // that never stopped, and what it made is used, merged and used again like any other model.
 
+#include <cmath>
 #include <random>
 
 #include "models/core/storage.h"
@@ -198,10 +199,18 @@ TEST_F(Adapters, AreUsedBesideTheirModelAndMerged) {
   config["base_model_name_or_path"] = (root_ / "llama").string();
   std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
   EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
-  config["use_dora"] = true;
+  config["use_qalora"] = true;
   std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
   EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
-  EXPECT_NE(text_of(root_ / "err").find("DoRA"), std::string::npos) << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "err").find("QALoRA"), std::string::npos) << text_of(root_ / "err");
+  // Lengths of rows that the file does not have.
+  config["use_qalora"] = false;
+  config["use_dora"] = true;
+  config["base_model_name_or_path"] = (root_ / "model").string();
+  std::ofstream(root_ / "bare/adapter_config.json") << config.dump();
+  EXPECT_EQ(ferry({"eval", "--model=bare", "--dataset=dev.tsv"}).code(), 4);
+  EXPECT_NE(text_of(root_ / "err").find("lora_magnitude_vector"), std::string::npos)
+      << text_of(root_ / "err");
   EXPECT_EQ(ferry(new_run("from_adapter", {"--model=whole/final"})).code(), 4);
 }
 
@@ -348,6 +357,83 @@ TEST_F(Adapters, GoOnBesideTheirModelAlone) {
       << text_of(root_ / "err");
 }
 
+/** The norms of a matrix's rows, fp32 in files. */
+std::vector<float> row_norms(const Tensor& matrix) {
+  std::vector<float> norms;
+  const auto* values = reinterpret_cast<const float*>(matrix.bytes.data());
+  for (int64_t row = 0; row < matrix.shape[0]; ++row) {
+    double square = 0;
+    for (int64_t column = 0; column < matrix.shape[1]; ++column) {
+      const double value = values[row * matrix.shape[1] + column];
+      square += value * value;
+    }
+    norms.push_back(static_cast<float>(std::sqrt(square)));
+  }
+  return norms;
+}
+
+/** Rows with lengths of their own, in every place, after a kill and on two processes. */
+TEST_F(Adapters, TrainLengthsOfRows) {
+  const std::vector<std::string> dora = {"--use-dora=true", "--lora-dropout=0.1",
+                                         "--learning-rate=0.01"};
+  ASSERT_EQ(ferry(of_texts("dora", dora)).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(adapter_config("dora")["use_dora"], true);
+  EXPECT_EQ(adapter_config("dora")["modules_to_save"], json());
+  const auto losses = losses_of("dora");
+  EXPECT_LT(losses.back(), losses.front());
+  for (const char* placement : {"host", "resident"}) {
+    const std::string run = std::string("dora_") + placement;
+    const pid_t child = start(of_texts(run, with(dora, {std::string("--placement=") + placement})));
+    wait_for_line(run, 6);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    ASSERT_EQ(ferry(go_on(run, {})).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(curve_of("dora"), curve_of(run));
+    EXPECT_TRUE(adapter_of("dora/final") == adapter_of(run + "/final")) << placement;
+  }
+  if (device() != "cuda") {
+    ASSERT_EQ(ferry(of_texts("dora_ranks", with(dora, {"--device=cpu", "--gpus=2"}))).code(), 0)
+        << text_of(root_ / "err");
+    EXPECT_TRUE(adapter_of("dora/final") == adapter_of("dora_ranks/final"));
+  }
+
+  const auto loss_by = [&](const std::string& model) {
+    EXPECT_EQ(ferry({"eval", "--model=" + model, "--dataset=text.txt", "--max-length=32", "--json"})
+                  .code(),
+              0)
+        << text_of(root_ / "err");
+    return json::parse(text_of(root_ / "out")).at("eval_loss").get<double>();
+  };
+  const double loss = loss_by("dora");
+  EXPECT_LT(loss, loss_by("llama") - 1e-3);
+  ASSERT_EQ(ferry({"export", "--model=dora", "--output-dir=merged_dora"}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_NEAR(loss, loss_by("merged_dora"), 2e-6 * loss);
+  // The merged rows have the trained lengths.
+  const Tensors merged = read_tensors(root_ / "merged_dora"),
+                adapter = read_tensors(root_ / "dora/final", "adapter_model");
+  const std::string module = "model.layers.1.mlp.down_proj";
+  const auto norms = row_norms(merged.at(module + ".weight"));
+  const auto& lengths = adapter.at("base_model.model." + module + ".lora_magnitude_vector");
+  ASSERT_EQ(lengths.shape, (std::vector<int64_t>{std::ssize(norms)}));
+  for (size_t i = 0; i < norms.size(); ++i)
+    EXPECT_NEAR(norms[i], reinterpret_cast<const float*>(lengths.bytes.data())[i], 1e-5 * norms[i]);
+}
+
+/** Before it learns the adapter changes nothing, also where weights are quantised. */
+TEST_F(Adapters, BeginWithTheLengthsThatRowsHave) {
+  for (const char* bits : {"none", "nf4", "int8"}) {
+    const std::string run = std::string("lengths_") + bits,
+                      option = std::string("--quantization=") + bits;
+    ASSERT_EQ(ferry(of_texts(run, {"--use-dora=true", option, "--max-steps=1"})).code(), 0)
+        << text_of(root_ / "err");
+    ASSERT_EQ(ferry(of_texts(run + "_lora", {option, "--max-steps=1"})).code(), 0)
+        << text_of(root_ / "err");
+    EXPECT_NEAR(losses_of(run).at(0), losses_of(run + "_lora").at(0), 2e-6) << bits;
+  }
+  EXPECT_EQ(ferry(of_texts("refused", {"--tuning=bitfit", "--use-dora=true"})).code(), 2);
+}
+
 /** The same as beside the values that the stored bits stand for. */
 TEST_F(Adapters, LearnBesideQuantisedWeights) {
   const auto quantised = [&](Storage storage) {
@@ -440,6 +526,73 @@ TEST_F(Adapters, StopWhereTheirModelStops) {
   ASSERT_EQ(ferry({"generate", "--model=stops", "--json", "the red"}).code(), 0)
       << text_of(root_ / "err");
   EXPECT_EQ(json::parse(text_of(root_ / "out"))["text"], "") << text_of(root_ / "out");
+}
+
+/** Two small maps behind or beside the branches of each layer. */
+TEST_F(Adapters, MayHaveABottleneck) {
+  struct Kind {
+    std::string tuning, type, tensor;
+    std::vector<std::string> more;
+  };
+  const Kind kinds[] = {
+      {"adapter", "ADAPTER", "down.weight", {"--adapter-size=6"}},
+      {"parallel_adapter", "PARALLEL_ADAPTER", "up.weight", {"--adapter-scale=4"}},
+      {"low_rank_adapter", "LOW_RANK_ADAPTER", "down.left", {"--adapter-size=5"}},
+      {"compacter", "COMPACTER", "up.phm_rule", {"--compacter-division=2"}},
+  };
+  for (const Kind& kind : kinds) {
+    SCOPED_TRACE(kind.tuning);
+    auto words = of_texts(kind.tuning,
+                          with(kind.more, {"--tuning=" + kind.tuning, "--learning-rate=0.003"}));
+    std::erase(words, "--tuning=lora");
+    std::erase(words, "--lora-r=2");
+    ASSERT_EQ(ferry(words).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(adapter_config(kind.tuning)["peft_type"], kind.type);
+    const auto losses = losses_of(kind.tuning);
+    EXPECT_LT(losses.back(), losses.front());
+    const Tensors tensors = read_tensors(root_ / kind.tuning / "final", "adapter_model");
+    EXPECT_TRUE(tensors.contains("base_model.model.model.layers.1.self_attn.o_proj.adapter." +
+                                 kind.tensor));
+    for (const auto& [name, tensor] : tensors)
+      EXPECT_NE(name.find(".adapter."), std::string::npos) << name;
+
+    const std::string run = kind.tuning + "_host";
+    std::ranges::replace(words, "--output-dir=" + kind.tuning, "--output-dir=" + run);
+    words.push_back("--placement=host");
+    const pid_t child = start(words);
+    wait_for_line(run, 6);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    ASSERT_EQ(ferry(go_on(run, {})).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(curve_of(kind.tuning), curve_of(run));
+    EXPECT_TRUE(adapter_of(kind.tuning + "/final") == adapter_of(run + "/final"));
+
+    // It is used with its model, and is no sum of weights.
+    ASSERT_EQ(
+        ferry({"eval", "--model=" + kind.tuning, "--dataset=text.txt", "--max-length=32", "--json"})
+            .code(),
+        0)
+        << text_of(root_ / "err");
+    const double loss = json::parse(text_of(root_ / "out")).at("eval_loss");
+    ASSERT_EQ(
+        ferry({"eval", "--model=llama", "--dataset=text.txt", "--max-length=32", "--json"}).code(),
+        0);
+    EXPECT_LT(loss, json::parse(text_of(root_ / "out")).at("eval_loss").get<double>() - 1e-3);
+    EXPECT_EQ(ferry({"export", "--model=" + kind.tuning, "--output-dir=merged_bottleneck"}).code(),
+              2);
+    EXPECT_NE(text_of(root_ / "err").find("no sum of weights"), std::string::npos)
+        << text_of(root_ / "err");
+  }
+  const auto refusal = [&](std::vector<std::string> more) {
+    auto words = of_texts("refused", with(std::move(more), {"--tuning=compacter"}));
+    std::erase(words, "--tuning=lora");
+    std::erase(words, "--lora-r=2");
+    EXPECT_EQ(ferry(words).code(), 2);
+    return text_of(root_ / "err");
+  };
+  EXPECT_NE(refusal({"--adapter-size=10"}).find("divides both"), std::string::npos);
+  EXPECT_NE(refusal({"--adapter-scale=2"}).find("--tuning parallel_adapter"), std::string::npos);
+  EXPECT_NE(refusal({"--lora-alpha=2"}).find("--tuning lora"), std::string::npos);
 }
 
 TEST_F(Adapters, MayBeBiasesAlone) {

@@ -24,7 +24,7 @@ namespace {
 
 /** A head that the family has: the task's, if it is one of them. */
 HeadKind head_for(const Family& family, const QString& task) {
-  const HeadKind wanted = task_kind(task.toStdString()).head;
+  const HeadKind wanted = head_in_files(family, task_kind(task.toStdString()).head);
   const bool has = std::ranges::find(family.heads, wanted) != family.heads.end();
   return has || family.heads.empty() ? wanted : family.heads.front();
 }
@@ -36,7 +36,7 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
   facts.is_decoder = family.is_decoder;
   const QString task = to_text(config.text("task"));
   for (const TaskKind& kind : task_kinds())
-    if (std::ranges::find(family.heads, kind.head) != family.heads.end())
+    if (std::ranges::find(family.heads, head_in_files(family, kind.head)) != family.heads.end())
       facts.tasks << to_text(kind.name);
   if (!facts.tasks.contains(task))
     facts.task_problem = QCoreApplication::translate("ModelFacts", "A %1 model is trained for: %2.")

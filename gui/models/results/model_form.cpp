@@ -24,7 +24,7 @@ FormKind form_of(std::string_view task) {
   if (task == "causal-lm") return FormKind::generation;
   if (task == "token-classification") return FormKind::tokens;
   if (task == "question-answering") return FormKind::question;
-  if (task == "classification") return FormKind::classification;
+  if (task == "classification" || task == "prompt-classification") return FormKind::classification;
   return FormKind::none;
 }
 

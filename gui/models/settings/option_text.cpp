@@ -148,6 +148,10 @@ bool suits_task(const Option& option, const QString& task) {
   if (option.group == "Generation" || option.group == "Samples")
     return task == "causal-lm" || task == "preference" || task == "kto";
   if (option.group == "Pairs of answers") return task == "preference" || task == "kto";
+  // Virtual tokens are of other tasks, too.
+  if (option.group == "Prompts" && option.key.find("virtual") == option.key.npos &&
+      !option.key.starts_with("prompt_tuning"))
+    return task == "prompt-classification";
   if (option.key == "label_column")
     return task != "causal-lm" && task != "mlm" && task != "preference" && task != "reward";
   return true;

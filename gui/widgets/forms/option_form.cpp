@@ -9,6 +9,7 @@
 #include "gui/widgets/forms/group_layout.h"
 #include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/look.h"
+#include "src/config/options/tuning.h"
 
 namespace ferry::gui {
 
@@ -16,11 +17,6 @@ namespace {
 
 constexpr int kMadeAtOnce = 3;  // a turn stays far below a frame, also on a busy machine
 constexpr const char *kTask = "task", *kTuning = "tuning";
-
-/** They belong together: with adapters all of them count, without none does. */
-bool is_of_adapters(const config::Option& option) {
-  return option.group == "Adapters" && option.key != kTuning;
-}
 
 }  // namespace
 
@@ -95,8 +91,9 @@ QString OptionForm::in_force(const char* key) const {
 bool OptionForm::wants(const Row& row) const {
   const config::Option& option = settings_.option(settings_.row_of(row.key));
   if (!words_.isEmpty()) return matches(option, words_);
-  const bool is_basic = is_of_adapters(option)
-                            ? tuning_ == QLatin1String("lora")
+  // Those of adapters belong together: with adapters all of them count, without none does.
+  const bool is_basic = config::is_of_adapters(option)
+                            ? config::suits_tuning(option, tuning_.toStdString())
                             : option.level == config::Level::basic && suits_task(option, task_);
   return shows_all_ || row.is_pinned || is_basic || settings_.is_changed(row.key) ||
          !settings_.problem(row.key).isEmpty();

@@ -32,10 +32,11 @@ struct EmbeddingGrads {
   static constexpr std::array<std::string_view, 2> kNames = {"dy", "d_words"};
 };
 
+/** `soft`: rows of tokens whose ids follow those of `word`; mostly absent. */
 template <class T>
 struct EmbeddingParams {
-  T word, position, type;
-  static constexpr std::array<std::string_view, 3> kNames = {"word", "position", "type"};
+  T word, position, type, soft;
+  static constexpr std::array<std::string_view, 4> kNames = {"word", "position", "type", "soft"};
 };
 
 extern const OpDef kEmbedding;

@@ -29,13 +29,18 @@ void run_embedding(const OpCall& c) {
     const auto tables = c.params<EmbeddingParams>();
     const at::Tensor position = rows_from(tables.position, first);
     if (o.words->defined()) return add_embeddings(c.batch, o.words, position, tables.type, o.y);
-    return embedding_forward(c.batch, tables.word, position, tables.type, o.y, scale,
-                             with.first_word);
+    embedding_forward(c.batch, tables.word, position, tables.type, o.y, scale, with.first_word);
+    // Either call passes over the tokens of the other.
+    if (tables.soft->defined())
+      embedding_forward(c.batch, tables.soft, position, tables.type, o.y, scale,
+                        tables.word->size(0));
+    return;
   }
   const auto o = c.operands<EmbeddingGrads>();
   const auto grads = c.grads<EmbeddingParams>();
   if (o.d_words->defined()) o.d_words->copy_(o.dy);
   embedding_backward(c.batch.input_ids, o.dy, grads.word, c.scratch, scale, with.first_word);
+  embedding_backward(c.batch.input_ids, o.dy, grads.soft, c.scratch, scale, c.target.vocab_size);
   if (grads.position->defined() && first > 0) grads.position->narrow(0, 0, first).zero_();
   at::Tensor d_position = rows_from(grads.position, first);
   embedding_backward(c.batch.position_ids, o.dy, d_position, c.scratch);

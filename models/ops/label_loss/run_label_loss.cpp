@@ -7,13 +7,18 @@ namespace ferry::ops {
 
 namespace {
 
+/** A sequence has one of several labels. */
+bool has_classes(LossKind kind) {
+  return kind == LossKind::cross_entropy || kind == LossKind::prompt;
+}
+
 void label_loss(const OpCall& c, const at::Tensor& real) {
   const at::Tensor& weights = c.batch.class_weights;
   const bool is_by_token = c.loss_kind == LossKind::token_classification;
   if (weights.defined()) {
     weighted_cross_entropy_forward(real, c.batch.labels, weights, c.batch.label_smoothing,
                                    c.batch.loss_weight, c.loss);
-  } else if (is_by_token || c.loss_kind == LossKind::cross_entropy) {
+  } else if (is_by_token || has_classes(c.loss_kind)) {
     label_cross_entropy_forward(real, c.batch.labels, c.batch.label_smoothing, c.batch.loss_weight,
                                 c.loss, c.scratch);
   } else {
@@ -28,7 +33,7 @@ void label_loss_gradient(const OpCall& c, const at::Tensor& real, at::Tensor& d_
   if (weights.defined()) {
     weighted_cross_entropy_backward(real, c.batch.labels, weights, c.batch.label_smoothing, factor,
                                     d_real);
-  } else if (is_by_token || c.loss_kind == LossKind::cross_entropy) {
+  } else if (is_by_token || has_classes(c.loss_kind)) {
     label_cross_entropy_backward(real, c.batch.labels, c.batch.label_smoothing, factor, d_real,
                                  c.scratch);
   } else {

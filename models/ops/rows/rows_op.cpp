@@ -44,5 +44,6 @@ constexpr OpDef rows_def(std::string_view name,
 const OpDef kFirstRows = rows_def("first_rows");
 const OpDef kLastRows = rows_def("last_rows", last_rows_scratch);
 const OpDef kLabelledRows = rows_def("labelled_rows");
+const OpDef kAskedRows = rows_def("asked_rows");
 
 }  // namespace ferry::ops

@@ -1,5 +1,6 @@
 #pragma once
-// Some rows of a value: the first or the last token of each sequence, or the tokens with a label.
+// Some rows of a value: the first or the last token of each sequence, or the tokens with a
+// label, of which a sequence may have one.
 #include "models/core/operation.h"
 
 namespace ferry::ops {
@@ -18,6 +19,7 @@ struct RowsGrads {
   static constexpr std::array<std::string_view, 2> kNames = {"dy", "dx"};
 };
 
-extern const OpDef kFirstRows, kLastRows, kLabelledRows;
+/** kAskedRows: the one token of each sequence that BatchTensors::label_rows names. */
+extern const OpDef kFirstRows, kLastRows, kLabelledRows, kAskedRows;
 
 }  // namespace ferry::ops

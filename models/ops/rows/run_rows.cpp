@@ -44,4 +44,10 @@ void run_labelled_rows(const OpCall& c) {
   run_rows(c, c.batch.label_rows);
 }
 
+void run_asked_rows(const OpCall& c) {
+  FERRY_CHECK(c.batch.label_rows.defined() && c.batch.label_rows.size(0) == c.batch.n_seqs,
+              "{} sequences, and no place in each", c.batch.n_seqs);
+  run_rows(c, c.batch.label_rows);
+}
+
 }  // namespace ferry::ops

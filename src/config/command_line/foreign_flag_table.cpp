@@ -296,7 +296,7 @@ const std::vector<ForeignFlag>& foreign_flags() {
       boolean("double_quantization bnb_4bit_use_double_quant use_bnb_nested_quant",
               "the scales of quantised weights stay in fp32, half a bit a weight"),
       refused("lora_model_dir lora_on_cpu lora_bias lora_target_parameters lora_fan_in_fan_out "
-              "lora_use_dora use_dora lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
+              "lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
               "lora_embedding_kernel adapter_folder "
               "adapter_name_or_path create_new_adapter merge_lora "
               "model_quantization_* quantization_config qlora* loftq_* oft_* pissa_* galore_* "

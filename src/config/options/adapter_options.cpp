@@ -19,21 +19,27 @@ std::vector<Option> adapter_options() {
        .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "full",
-       .choices = {"full", "lora", "bitfit"},
+       .choices = {"full", "lora", "bitfit", "soft_prompt", "adapter", "parallel_adapter",
+                   "low_rank_adapter", "compacter"},
        .choice_aliases = {{"freeze", "", "name the parameters that stay as they are with freeze"},
                           {"qlora", "", kQlora},
+                          {"prompt_tuning", "soft_prompt"},
                           {"oft", "", "lora is the nearest"}},
        .aliases = {{"finetuning_type"},
                    {"use_peft", "lora"},
                    {"use_lora", "lora"},
                    {"adapter"},
                    {"tuning_method"}},
-       .help = "Parameters that are trained. full: all, or those that freeze leaves. lora: "
-               "low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; "
-               "the model itself stays as it is, has no gradients and no states, and the result is "
-               "an adapter of some megabytes in PEFT's format. bitfit: the biases alone. Adapters "
-               "take much less memory, and learn less where the task is far from what the model "
-               "knows."},
+       .help =
+           "Parameters that are trained. full: all, or those that freeze leaves. lora: "
+           "low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; "
+           "the model itself stays as it is, has no gradients and no states, and the result is "
+           "an adapter of some megabytes in PEFT's format. bitfit: the biases alone. soft_prompt: "
+           "virtual tokens before each text (num_virtual_tokens). adapter: two small maps behind "
+           "each attention and feed-forward (Houlsby); parallel_adapter: "
+           "beside them; low_rank_adapter and compacter: with fewer parameters still. Adapters "
+           "take much less memory, and learn less where the task is far from what the model "
+           "knows."},
       {.key = "lora_r",
        .label = "LoRA rank",
        .type = Type::integer,
@@ -80,6 +86,17 @@ std::vector<Option> adapter_options() {
        .help =
            "Divides lora_alpha by the square root of the rank (rsLoRA). Large ranks then learn as "
            "fast as small ones; the learning rate of a run without it may be too large."},
+      {.key = "use_dora",
+       .label = "Lengths of rows (DoRA)",
+       .type = Type::boolean,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"lora_use_dora"}, {"peft_use_dora"}},
+       .help =
+           "Trains the length of each row of W + s B A, too, apart from its direction (DoRA). A "
+           "small rank then learns about what a larger one would. It takes more time and "
+           "memory: the norms of all adapted rows are found again in each forward."},
       {.key = "lora_targets",
        .label = "LoRA modules",
        .type = Type::list,
@@ -93,6 +110,42 @@ std::vector<Option> adapter_options() {
        .help = "Linear maps that get an adapter: the ends of their names, as 'q_proj,v_proj', or "
                "patterns over whole names, as 'model.layers.1?.*'. all-linear (or all): every one "
                "of the layers."},
+      {.key = "adapter_size",
+       .label = "Adapter size",
+       .type = Type::integer,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .unit = "columns",
+       .can_be_auto = true,
+       .range = {1, 65536},
+       .aliases = {{"bottleneck_dim"}, {"bottleneck_size"}},
+       .help = "Columns between the two maps of an adapter. auto is what OpenDelta takes: 24 for "
+               "adapter and parallel_adapter, of the model's width a 32nd for low_rank_adapter and "
+               "a 16th for compacter. A larger one learns more and takes more memory."},
+      {.key = "adapter_scale",
+       .label = "Adapter scale",
+       .type = Type::number,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "1",
+       .unit = "factor",
+       .range = {-1e6, 1e6},
+       .help = "What a parallel adapter gives is multiplied by it. 4 is usual beside feed-forwards "
+               "of large models."},
+      {.key = "compacter_division",
+       .label = "Compacter terms",
+       .type = Type::integer,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "4",
+       .unit = "terms",
+       .range = {1, 64},
+       .aliases = {{"hypercomplex_division"}, {"phm_dim"}},
+       .help =
+           "Terms n of the sums of Kronecker products that the maps of compacter are. It divides "
+           "the model's width and adapter_size. More terms mix more, and have n^3 parameters "
+           "in each map."},
       {.key = "modules_to_save",
        .label = "Modules trained whole",
        .type = Type::list,

@@ -61,7 +61,7 @@ std::vector<Option> data_options() {
        .effect = Effect::fixes_bits,
        .value = "classification",
        .choices = {"classification", "mlm", "causal-lm", "token-classification",
-                   "question-answering", "preference", "kto", "reward"},
+                   "question-answering", "preference", "kto", "reward", "prompt-classification"},
        .choice_aliases = {{"text-classification", "classification"},
                           {"sequence-classification", "classification"},
                           {"masked-lm", "mlm"},
@@ -88,6 +88,8 @@ std::vector<Option> data_options() {
                           {"simpo", "preference", kPairLoss},
                           {"cpo", "preference", kPairLoss},
                           {"rm", "reward"},
+                          {"prompt", "prompt-classification"},
+                          {"openprompt", "prompt-classification"},
                           {"reward-model", "reward"},
                           {"ppo", "", kNoSamplingTask},
                           {"grpo", "", kNoSamplingTask},
@@ -106,7 +108,8 @@ std::vector<Option> data_options() {
            "finds answers in a text (question-answering); or, from pairs of a better and a "
            "worse answer to the same prompt, a language model that prefers the better ones "
            "(preference; kto from single good and bad ones) or a classifier that gives answers a "
-           "number (reward)."},
+           "number (reward); or a language model that tells labels by words at one place of a "
+           "template (prompt-classification)."},
       {.key = "problem_type",
        .label = "Kind of labels",
        .type = Type::choice,

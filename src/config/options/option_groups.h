@@ -14,6 +14,8 @@ inline constexpr double kMaxInteger = 9007199254740991.0;  // 2^53 - 1: exact as
 
 /** Model, data, output. */
 std::vector<Option> data_options();
+/** Prompts. */
+std::vector<Option> prompt_options();
 /** Adapters. */
 std::vector<Option> adapter_options();
 /** Batch and schedule, optimizer, regularisation. */

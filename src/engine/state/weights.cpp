@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <set>
@@ -14,6 +15,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "models/adapters/bottleneck.h"
 #include "models/adapters/lora.h"
 #include "models/family.h"
 #include "simd/kernels.h"
@@ -75,9 +77,83 @@ void draw(std::span<float> values,
   });
 }
 
+/** The names under which the checkpoint has this entry: several where it has copies. */
+std::vector<std::string> stored_names(const CheckpointReader& checkpoint, const HfEntry& entry) {
+  std::vector<std::string> names = names_of(entry);
+  std::erase_if(names, [&](const std::string& name) { return !checkpoint.find(name); });
+  return names;
+}
+
+/** Values of one row as the weights in memory stand for them. */
+void round_row(const ParamSpec& spec, DType compute, std::span<float> row) {
+  std::vector<std::byte> stored(row.size() * sizeof(float));
+  if (!is_quantised(spec.storage)) {
+    const DType type = spec.type(compute);
+    simd::convert(stored.data(), type, row.data(), DType::f32, std::ssize(row));
+    simd::convert(row.data(), DType::f32, stored.data(), type, std::ssize(row));
+    return;
+  }
+  const StoredMatrix matrix = stored_matrix(spec.storage, 1, std::ssize(row), compute);
+  std::vector<float> scales(static_cast<size_t>(matrix.row_scales));
+  quantise(matrix, row, stored.data(), scales.data());
+  dequantise(matrix, stored.data(), scales.data(), 0, row);
+}
+
+/** The norms of the rows of the matrix that an adapter's vector is for. They come from its file,
+ * since of several ranks each has a part of the weights. */
+void set_row_norms(const ModelTable& model,
+                   const HfEntry& entry,
+                   const CheckpointReader& file,
+                   Segments& segments) {
+  const std::string module = adapted_module_of(entry);
+  const auto matrix = std::ranges::find_if(model.hf_names, [&](const HfEntry& of) {
+    return of.block == entry.block && !of.is_delta && module_of(of) == module &&
+           model.param_of(of).shape.size() == 2;
+  });
+  FERRY_CHECK(matrix != model.hf_names.end(), "'{}' is for no matrix", entry.hf_name);
+  const std::vector<std::string> names = stored_names(file, *matrix);
+  if (names.empty())
+    throw Error(Fault::data, "model.load",
+                fmt::format("'{}' has no tensor '{}'", file.path().string(), matrix->hf_name),
+                fmt::format("is it a {} model?", model.family));
+  const StoredTensor& stored = file.get(names.front(), matrix->hf_shape);
+  const FileOrder order(model, *matrix);
+  EntryWriter writer(model, entry, segments);
+  const ParamSpec& spec = model.param_of(*matrix);
+  std::vector<float> strip, norms;
+  for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
+    const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
+    strip.resize(static_cast<size_t>(n_rows * order.columns()));
+    norms.resize(static_cast<size_t>(n_rows));
+    order.read_strip(
+        row, strip,
+        [&](int64_t first_element, std::span<float> values) {
+          CheckpointReader::read_part(stored, first_element, values);
+        },
+        [&](int64_t first_element, int64_t n_elements) {
+          CheckpointReader::release_pages(stored, first_element, n_elements);
+        });
+    tbb::parallel_for(int64_t{0}, n_rows, [&](int64_t i) {
+      const std::span its = std::span(strip).subspan(static_cast<size_t>(i * order.columns()),
+                                                     static_cast<size_t>(order.columns()));
+      round_row(spec, model.compute, its);
+      norms[static_cast<size_t>(i)] =
+          static_cast<float>(std::sqrt(simd::square_sum(its.data(), DType::f32, std::ssize(its))));
+    });
+    writer.write(norms);
+    note_movement();
+  }
+}
+
 /** Initialises in pieces: a whole embedding's values beside its segments would be memory that no
- * plan knows. */
-void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Segments& segments) {
+ * plan knows. `file`: the model's, or null where it has none. */
+void initialise(const ModelTable& model,
+                const HfEntry& entry,
+                const CheckpointReader* file,
+                uint64_t seed,
+                Segments& segments) {
+  if (file && entry.hf_name.ends_with(kLoraMagnitude))
+    return set_row_norms(model, entry, *file, segments);
   constexpr int64_t kPiece = 1 << 19;  // elements, in whole pairs
   const ParamSpec& spec = model.param_of(entry);
   const int64_t n_elements = extent_of(model, entry).n_elements;
@@ -85,21 +161,50 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
   EntryWriter writer(model, entry, segments);
   const double std = static_cast<double>(model.init_std) * spec.normal.factor;
   const uint64_t key = key_of(seed, entry.hf_name);
+  const std::optional<double> bound = glorot_bound_of(entry);
   std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
                             spec.init == Init::ones ? 1.0f : 0.0f);
   for (int64_t at = 0; at < n_elements; at += kPiece) {
     const std::span piece =
         std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
-    if (spec.init == Init::normal) draw(piece, first_element + at, std, key, normal_deviates);
-    if (spec.init == Init::fan_in)
+    if (bound) {
+      draw(piece, first_element + at, *bound, key, uniform_deviates);
+    } else if (spec.init == Init::normal) {
+      draw(piece, first_element + at, std, key, normal_deviates);
+    } else if (spec.init == Init::fan_in) {
       draw(piece, first_element + at, 1 / std::sqrt(static_cast<double>(spec.row_values())), key,
            uniform_deviates);
+    } else if (spec.init == Init::half || spec.init == Init::rows) {
+      draw(piece, first_element + at, 0.5, key, uniform_deviates);
+    }
     writer.write(piece);
   }
   const int64_t zero_row = spec.normal.zero_row;
   if (zero_row < entry.row_begin || zero_row >= entry.row_begin + entry.rows) return;
   segments.set_values(entry.block, spec, zero_row * spec.row_values(),
                       std::vector<float>(static_cast<size_t>(spec.row_values())));
+}
+
+/** Sets the rows of a parameter that starts by another one's, which is there already. */
+void start_by_rows(const ModelTable& model, const HfEntry& entry, Segments& segments) {
+  const ParamSpec& spec = model.param_of(entry);
+  if (spec.init != Init::rows) return;
+  const RowsInit& from = *spec.start_rows;
+  const ParamSpec& other = model.blocks[from.block].params[from.param];
+  const int64_t columns = spec.row_values();
+  std::vector<float> sum(static_cast<size_t>(columns)), row(sum.size());
+  for (int64_t r = entry.row_begin; r < entry.row_begin + entry.rows; ++r) {
+    const std::vector<int32_t>& rows = from.rows[static_cast<size_t>(r)];
+    if (rows.empty()) continue;
+    std::ranges::fill(sum, 0.0f);
+    for (const int32_t of : rows) {
+      segments.get_values(from.block, other, of * columns, row);
+      std::ranges::transform(sum, row, sum.begin(), std::plus());
+    }
+    for (float& value : sum)
+      value /= static_cast<float>(rows.size());
+    segments.set_values(entry.block, spec, r * columns, sum);
+  }
 }
 
 /** One NaN would be in every loss from the first step on, and in the model that is saved. */
@@ -132,13 +237,6 @@ bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const Model
   return entry.optional && wanted[0] == model.n_labels && stored.shape.size() == wanted.size() &&
          stored.shape[0] != wanted[0] &&
          std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
-}
-
-/** The names under which the checkpoint has this entry: several where it has copies. */
-std::vector<std::string> stored_names(const CheckpointReader& checkpoint, const HfEntry& entry) {
-  std::vector<std::string> names = names_of(entry);
-  std::erase_if(names, [&](const std::string& name) { return !checkpoint.find(name); });
-  return names;
 }
 
 /** Throws where a copy differs from the tensor: nobody knows which one the model was trained with.
@@ -304,6 +402,7 @@ LoadReport load_weights(const ModelTable& model,
   refuse_tensors_of_others(model_file, report.unused);
   if (adapter) check_adapter(model, *adapter);
   uint32_t checksum = 0;  // of an entry with those before it that are parts of its tensor
+  std::vector<const HfEntry*> by_rows;  // which wait for all others
   for (const HfEntry& entry : model.hf_names) {
     const CheckpointReader& checkpoint = adapter && entry.is_delta ? *adapter : model_file;
     const std::vector<std::string> names = stored_names(checkpoint, entry);
@@ -320,7 +419,8 @@ LoadReport load_weights(const ModelTable& model,
                                 checkpoint.path().string(), entry.hf_name),
                     fmt::format("train it whole: --modules-to-save {}",
                                 entry.hf_name.substr(0, entry.hf_name.find_last_of('.'))));
-      initialise(model, entry, seed, segments);
+      initialise(model, entry, &model_file, seed, segments);
+      by_rows.push_back(&entry);
       // An adapter that begins is always drawn.
       const bool is_new_adapter = !adapter && entry.is_delta && entry.also_named.empty();
       if (entry.is_first_part() && !is_new_adapter) report.initialised.push_back(entry.hf_name);
@@ -329,7 +429,8 @@ LoadReport load_weights(const ModelTable& model,
     const std::string& name = names.front();
     const StoredTensor* stored = checkpoint.find(name);
     if (is_other_head(*stored, entry, model)) {
-      initialise(model, entry, seed, segments);
+      initialise(model, entry, &model_file, seed, segments);
+      by_rows.push_back(&entry);
       report.redrawn.push_back(fmt::format("{} of shape {}, expected {}", name,
                                            format_shape(stored->shape),
                                            format_shape(entry.hf_shape)));
@@ -350,13 +451,17 @@ LoadReport load_weights(const ModelTable& model,
     for (const std::string& copy : std::span(names).subspan(1))
       check_copy(checkpoint, *stored, checkpoint.get(copy, entry.hf_shape));
   }
+  for (const HfEntry* entry : by_rows)
+    start_by_rows(model, *entry, segments);
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));
   return report;
 }
 
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {
   for (const HfEntry& entry : model.hf_names)
-    initialise(model, entry, seed, segments);
+    initialise(model, entry, /*file=*/nullptr, seed, segments);
+  for (const HfEntry& entry : model.hf_names)
+    start_by_rows(model, entry, segments);
 }
 
 namespace {

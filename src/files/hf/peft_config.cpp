@@ -15,8 +15,10 @@
 namespace ferry {
 namespace {
 
-constexpr const char* kBitFit = "BITFIT";
-constexpr const char* kLora = "LORA";
+constexpr const char* kPromptTuning = "PROMPT_TUNING";
+constexpr std::array<std::string_view, 7> kTypes = {
+    "LORA",     kPromptTuning, "BITFIT", "ADAPTER", "PARALLEL_ADAPTER", "LOW_RANK_ADAPTER",
+    "COMPACTER"};
 constexpr const char* kMergeHint = "merge it into its model with peft, and give that";
 
 /** Settings that change the formula, with the values that mean they are off. */
@@ -25,7 +27,6 @@ struct Refused {
   const char* why;
 };
 constexpr Refused kRefused[] = {
-    {"use_dora", "DoRA"},
     {"lora_bias", "a bias of the adapter itself"},
     {"target_parameters", "adapters of tensors that are no linear map"},
     {"trainable_token_indices", "rows of the embeddings"},
@@ -76,7 +77,48 @@ void check_start(const JsonReader& json) {
               "merge it into its model with peft, and give that");
 }
 
+PeftPrompt read_prompt(const JsonReader& json) {
+  constexpr int64_t kTokens_max = 1 << 20;
+  // An encoder-decoder has two submodules, and each has tokens.
+  if (json.integer("num_transformer_submodules", 1, 2, 1) != 1)
+    json.at("num_transformer_submodules").refuse("1");
+  return {.n_tokens = json.integer("num_virtual_tokens", 1, kTokens_max)};
+}
+
+nlohmann::ordered_json prompt_to_json(const PeftConfig& config) {
+  const PeftPrompt& prompt = config.prompt;
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  return {{"base_model_name_or_path", or_null(config.base_model)},
+          {"inference_mode", true},
+          {"modules_to_save", config.modules_to_save.empty()
+                                  ? nlohmann::ordered_json()
+                                  : nlohmann::ordered_json(config.modules_to_save)},
+          {"num_attention_heads", prompt.n_heads},
+          {"num_layers", prompt.n_layers},
+          {"num_transformer_submodules", 1},
+          {"num_virtual_tokens", prompt.n_tokens},
+          {"peft_type", kPromptTuning},
+          {"prompt_tuning_init", prompt.init},
+          {"prompt_tuning_init_text", or_null(prompt.init_text)},
+          {"revision", or_null(config.revision)},
+          {"task_type", or_null(config.task_type)},
+          {"token_dim", prompt.token_width},
+          {"tokenizer_name_or_path", or_null(prompt.tokenizer)}};
+}
+
 }  // namespace
+
+std::string_view name_of(PeftType type) {
+  return kTypes[static_cast<size_t>(type)];
+}
+
+std::optional<PeftType> peft_type_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kTypes, name);
+  if (found == kTypes.end()) return std::nullopt;
+  return static_cast<PeftType>(found - kTypes.begin());
+}
 
 bool is_end_of_name(const std::string& end, const std::string& module) {
   return module == end || module.ends_with("." + end);
@@ -101,13 +143,20 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
       read_text_file(file), {file.string(), "adapter.open", "is it of PEFT's save_pretrained?"});
   PeftConfig config;
   const std::string type = json.text("peft_type");
-  if (type != kLora && type != kBitFit) json.at("peft_type").refuse("LORA", kMergeHint);
-  config.type = type == kLora ? PeftType::lora : PeftType::bitfit;
+  const std::optional<PeftType> known = peft_type_named(type);
+  if (!known) json.at("peft_type").refuse("LORA or PROMPT_TUNING", kMergeHint);
+  config.type = *known;
   config.base_model = json.text("base_model_name_or_path", "");
   config.revision = json.text("revision", "");
   config.task_type = json.text("task_type", "");
   config.modules_to_save = texts_at(json, "modules_to_save");
-  if (config.type == PeftType::bitfit) return config;
+  if (config.type == PeftType::prompt_tuning) config.prompt = read_prompt(json);
+  if (is_bottleneck(config.type)) {
+    config.size = json.integer("adapter_size", 1, kRank_max);
+    config.scale = json.number("adapter_scale", -kMost, kMost, 1);
+    config.division = json.integer("compacter_division", 1, kRank_max, 4);
+  }
+  if (config.type != PeftType::lora) return config;
   for (const Refused& setting : kRefused)
     if (const auto found = json.find(setting.key); found && !is_off(found->value()))
       found->fail(fmt::format("asks for {}, which Ferry does not have", setting.why), kMergeHint);
@@ -118,6 +167,7 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
   config.alpha = json.number("lora_alpha", -kMost, kMost, 8);
   config.dropout = json.number("lora_dropout", 0, 1, 0);
   config.rank_stabilised = json.flag("use_rslora", false);
+  config.dora = json.flag("use_dora", false);
   config.transposes = json.flag("fan_in_fan_out", false);
   config.targets = texts_at(json, "target_modules");
   if (const auto alphas = json.find("alpha_pattern"))
@@ -127,6 +177,7 @@ PeftConfig read_peft_config(const std::filesystem::path& file) {
 }
 
 nlohmann::ordered_json to_json(const PeftConfig& config) {
+  if (config.type == PeftType::prompt_tuning) return prompt_to_json(config);
   nlohmann::ordered_json json;
   const auto or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
@@ -135,23 +186,30 @@ nlohmann::ordered_json to_json(const PeftConfig& config) {
   json["bias"] = "none";
   json["fan_in_fan_out"] = config.transposes;
   json["inference_mode"] = true;
+  json["modules_to_save"] = config.modules_to_save.empty()
+                                ? nlohmann::ordered_json()
+                                : nlohmann::ordered_json(config.modules_to_save);
+  json["peft_type"] = name_of(config.type);
+  json["ensure_weight_tying"] = config.keeps_ties;
+  json["revision"] = or_null(config.revision);
+  json["target_modules"] = config.targets;
+  json["task_type"] = or_null(config.task_type);
+  if (is_bottleneck(config.type)) {
+    json["adapter_size"] = config.size;
+    if (config.type == PeftType::parallel_adapter) json["adapter_scale"] = config.scale;
+    if (config.type == PeftType::compacter) json["compacter_division"] = config.division;
+    return json;
+  }
   json["init_lora_weights"] = true;
   json["lora_alpha"] = config.alpha;
   if (config.alpha == std::floor(config.alpha))
     json["lora_alpha"] = static_cast<int64_t>(config.alpha);
   json["lora_dropout"] = config.dropout;
-  json["modules_to_save"] = config.modules_to_save.empty()
-                                ? nlohmann::ordered_json()
-                                : nlohmann::ordered_json(config.modules_to_save);
-  json["peft_type"] = config.type == PeftType::lora ? kLora : kBitFit;
   json["r"] = config.rank;
   json["rank_pattern"] = json["alpha_pattern"] = nlohmann::ordered_json::object();
   for (const auto& [end, alpha] : config.alphas)
     json["alpha_pattern"][end] = alpha;
-  json["ensure_weight_tying"] = config.keeps_ties;
-  json["revision"] = or_null(config.revision);
-  json["target_modules"] = config.targets;
-  json["task_type"] = or_null(config.task_type);
+  json["use_dora"] = config.dora;
   json["use_rslora"] = config.rank_stabilised;
   return json;
 }

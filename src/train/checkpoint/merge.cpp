@@ -4,6 +4,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,16 +16,30 @@
 #include "src/engine/state/weights.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/request/adapters.h"
+#include "src/request/prompt_table.h"
 #include "src/tasks/task.h"
 
 namespace ferry {
 namespace {
 
 /** An adapter's summand of a matrix of the file, (left)^T right. Where the file has the matrix the
- * other way round, left and right have changed places. */
+ * other way round, left and right have changed places. With DoRA the sum is scaled, each output by
+ * itself. */
 struct Delta {
   int64_t rank = 0, rows = 0, columns = 0;  ///< of the file's matrix
   std::vector<float> left, right;           ///< (rank, rows), times s, and (rank, columns)
+  bool transposed = false;                  ///< an output is a column of the file's matrix
+  std::vector<float> scale;                 ///< of each output; empty: 1
+
+  int64_t output_of(int64_t element) const {
+    return transposed ? element % columns : element / columns;
+  }
+  void apply(std::span<float> values, int64_t first_element) const {
+    add_to(values, first_element);
+    if (scale.empty()) return;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] *= scale[static_cast<size_t>(output_of(first_element + static_cast<int64_t>(i)))];
+  }
 
   void add_to(std::span<float> values, int64_t first_element) const {
     const int64_t end = first_element + std::ssize(values);
@@ -66,9 +81,23 @@ class Merger {
  public:
   Merger(const HfDirectory& model, std::optional<DType> dtype)
       : dtype_(dtype), base_(model.weights()), adapter_(model.adapter_weights()) {
+    if (model.adapter()->type == PeftType::prompt_tuning)
+      throw Error(Fault::usage, "export.merge",
+                  fmt::format("the virtual tokens of '{}' are no part of any weight",
+                              model.path().string()),
+                  "use the adapter as it is: ferry, PEFT and vLLM take it beside its model");
+    if (is_bottleneck(model.adapter()->type))
+      throw Error(
+          Fault::usage, "export.open",
+          fmt::format("'{}' is an adapter with activations of its own ({}), which no sum of "
+                      "weights stands for",
+                      model.path().string(), name_of(model.adapter()->type)),
+          "use it as it is: ferry eval, predict, generate and serve take it, with its model");
     const auto task = kind_of_model(model.config()).of_model(model.config(), {});
-    ModelTable table =
-        make_table(model.config().fields(), {.head = task->head(), .n_labels = task->n_labels()});
+    const JsonReader& fields = model.config().fields();
+    ModelTable table = make_table(fields, {.head = head_in_files(family_of(fields), task->head()),
+                                           .n_labels = task->n_labels()});
+    if (task->head() == HeadKind::prompt) add_prompt(model.config(), task->n_labels(), {}, table);
     const std::vector<HfEntry> entries = table.hf_names;
     add_adapter_of(model, table);
     check_adapter(table, adapter_);
@@ -150,7 +179,9 @@ class Merger {
                    .rows = stored.shape[0],
                    .columns = stored.shape[1],
                    .left = {},
-                   .right = {}};
+                   .right = {},
+                   .transposed = entry.transposed,
+                   .scale = {}};
     const int64_t out = entry.transposed ? delta.columns : delta.rows,
                   in = entry.transposed ? delta.rows : delta.columns;
     const int64_t shape_of_a[] = {delta.rank, in}, shape_of_b[] = {out, delta.rank};
@@ -161,7 +192,32 @@ class Merger {
     const auto factor = static_cast<float>(settings.factor(module, delta.rank));
     for (float& value : delta.left)
       value *= factor;
+    if (settings.dora) find_scale(delta, module, stored, out);
     return delta;
+  }
+
+  /** m / |W + s B A|, a norm for each output. */
+  void find_scale(Delta& delta,
+                  const std::string& module,
+                  const StoredTensor& stored,
+                  int64_t outputs) const {
+    const int64_t shape[] = {outputs};
+    delta.scale =
+        values_of(adapter_, fmt::format("{}{}{}", kPeftPrefix, module, kLoraMagnitude), shape);
+    std::vector<double> squares(static_cast<size_t>(outputs));
+    std::vector<float> sum;
+    base_.read_f32(stored, [&](std::span<const float> values, int64_t first) {
+      sum.assign(values.begin(), values.end());
+      delta.add_to(sum, first);
+      for (size_t i = 0; i < sum.size(); ++i) {
+        const auto value = static_cast<double>(sum[i]);
+        squares[static_cast<size_t>(delta.output_of(first + static_cast<int64_t>(i)))] +=
+            value * value;
+      }
+    });
+    for (size_t i = 0; i < squares.size(); ++i)
+      delta.scale[i] =
+          squares[i] > 0 ? delta.scale[i] / static_cast<float>(std::sqrt(squares[i])) : 1.0f;
   }
 
   StoredType type_of(const Tensor& tensor) const {
@@ -182,7 +238,7 @@ class Merger {
     std::vector<std::byte> rounded;
     tensor.file->read_f32(*tensor.stored, [&](std::span<const float> values, int64_t first) {
       sum.assign(values.begin(), values.end());
-      if (tensor.delta) tensor.delta->add_to(sum, first);
+      if (tensor.delta) tensor.delta->apply(sum, first);
       rounded.resize(sum.size() * size_of(*to));
       simd::convert(rounded.data(), *to, sum.data(), DType::f32, std::ssize(sum));
       take(rounded, static_cast<size_t>(first) * size_of(*to));

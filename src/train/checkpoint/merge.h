@@ -1,5 +1,6 @@
 #pragma once
-// A model with an adapter becomes a model without one: W + s B A in place of W. Torch-free.
+// A model with an adapter becomes a model without one: W + s B A in place of W, with DoRA each row
+// of its length. Torch-free.
 
 #include <filesystem>
 #include <optional>

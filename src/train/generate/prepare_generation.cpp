@@ -13,6 +13,7 @@
 #include "src/files/plain_file.h"
 #include "src/inputs/data.h"
 #include "src/inputs/model_files.h"
+#include "src/inputs/prompt_settings.h"
 #include "src/request/adapters.h"
 #include "src/request/run_plan.h"
 #include "src/train/generate/generation.h"
@@ -92,6 +93,8 @@ void make_ready(Job& job, int64_t context_most) {
   job.data.task = kind_of_model(hf).of_model(hf, {});  // a language model reads no settings
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
   job.config.choose("task", std::string(job.data.task->name()), hf.origin());
+  if (virtual_tokens_of(job.model.directory).n > 0)
+    job.config.choose("tuning", "soft_prompt", kPeftConfigName);
   job.model.table = make_model_table(job.config, hf, HeadKind::causal_lm, 0, job.machine.plan);
   add_adapter_of(job.model.directory, job.model.table);
   check_vocabulary(job.model.directory, job.model.tokenizer, job.model.table);
@@ -109,9 +112,12 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   GenerationRule& rule = job.generation.rule;
   rule.uses_cache = job.config.flag("kv_cache");
   rule.n_sequences_max = static_cast<int64_t>(texts.size());
+  const VirtualTokens before = virtual_tokens_of(job.model.directory);
   for (std::string& text : texts)
     job.generation.prompts.push_back(
-        make_prompt(std::move(text), job.model.tokenizer, rule.context));
+        make_prompt(std::move(text), job.model.tokenizer, rule.context - before.n));
+  for (Prompt& prompt : job.generation.prompts)
+    before.prepend(prompt.ids);
   for (const Prompt& prompt : job.generation.prompts)
     check_rows(prompt.ids, job.model.tokenizer, job.model.table);
   make_plan_of(job, INT64_MAX);
@@ -122,6 +128,11 @@ ChatJob prepare_chat(config::Config config) {
   // Keys and values of a whole context would take the memory of many models.
   constexpr int64_t kContext = 8192, kRead_tokens = 512;
   Job job = open_job(std::move(config));
+  if (virtual_tokens_of(job.model.directory).n > 0)
+    throw Error(Fault::usage, "generate.model",
+                fmt::format("'{}' has virtual tokens, which chats do not begin with yet",
+                            job.model.directory.path().string()),
+                "`ferry generate` goes on with texts by it");
   make_ready(job, job.config.maybe_integer("max_length") ? INT64_MAX : kContext);
   GenerationRule& rule = job.generation.rule;
   rule.uses_cache = true;

@@ -45,7 +45,7 @@ HostBatch Collator::collate(const TokenizedDataset& from,
       if (label >= 0) sum += static_cast<double>(data_.class_weights[static_cast<size_t>(label)]);
     out.label_weight = sum;
   }
-  if (data_.task->draws_asked_tokens()) out.label_rows = batch.label_rows;
+  if (data_.task->names_rows()) out.label_rows = batch.label_rows;
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/config/models/models.h"
 #include "src/config/options/option.h"
+#include "src/config/options/tuning.h"
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
 #include "src/request/run_plan.h"
@@ -77,10 +78,10 @@ Identity identity_of(const Job& job) {
     identity[kBaseWeights] = fmt::format("{:08x}", job.model.directory.weights().sample_crc());
   // Before the number of parameters, which follows from it.
   identity["tuning"] = config.text("tuning");
-  if (model.has_deltas)
-    for (const char* key :
-         {"lora_r", "lora_alpha", "use_rslora", "lora_targets", "modules_to_save"})
-      identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
+  for (const config::Option& option : config::option_table())
+    if (config::is_of_adapters(option) && option.effect == config::Effect::fixes_bits &&
+        option.key != "quantization" && config::suits_tuning(option, config.text("tuning")))
+      identity[std::string(option.key)] = config::to_toml(option, config.value(option.key));
   identity["quantization"] = config.text("quantization");
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
@@ -208,11 +209,9 @@ void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
                     const config::Config& config) {
   // A value that older runs do not name was the only one then, or shows in their data.
-  const nlohmann::ordered_json of_before = {{"optim", "adamw"},
-                                            {"master", "fp32"},
-                                            {"packing", false},
-                                            {"tuning", "full"},
-                                            {"quantization", "none"}};
+  const nlohmann::ordered_json of_before = {{"optim", "adamw"},       {"master", "fp32"},
+                                            {"packing", false},       {"tuning", "full"},
+                                            {"quantization", "none"}, {"use_dora", "false"}};
   // A checkpoint has its own, under a checksum.
   constexpr std::array<std::string_view, 6> kNew = {"task",   "problem_type", "eval_fraction",
                                                     "config", kEvalData,      kBaseWeights};

@@ -8,14 +8,17 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "models/adapters/soft_tokens.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/base/utf8.h"
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
+#include "src/files/hf/prompt_config.h"
 #include "src/inputs/model_files.h"
 #include "src/inputs/preflight.h"
+#include "src/inputs/prompt_settings.h"
 #include "src/plan/unlike_gpus.h"
 #include "src/request/adapters.h"
 #include "src/request/param_groups.h"
@@ -97,16 +100,28 @@ void keep_chat_date(config::Config& config, const Task& task) {
   config.choose("chat_date", day, "the chat template writes the day");
 }
 
+/** A prompt's head is made of what the configuration will say of it. */
+HfConfig config_with_prompt(const Model& model, const Task& task) {
+  HfConfig config = model.directory.config();
+  if (task.head() != HeadKind::prompt) return config;
+  task.write(config);
+  return HfConfig::parse(config.json().dump(), config.origin());
+}
+
 /** The model's tensors, with the task's head. */
 void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
-  model.table = make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
-                                 job.machine.plan,
+  if (!trains && virtual_tokens_of(model.directory).n > 0)
+    job.config.choose("tuning", "soft_prompt", kPeftConfigName);
+  model.table = make_model_table(job.config, config_with_prompt(model, task), task.head(),
+                                 task.n_labels(), job.machine.plan,
                                  trains ? sharing_of(job.config, ranks_of(job.config)) : Sharing());
-  if (trains)
-    apply_param_options(job.config, model.table);
-  else
-    add_adapter_of(model.directory, model.table);
+  if (trains) apply_param_options(job.config, model.table);
+  const HfEntry* soft = find_soft_tokens(model.table);
+  if (trains && soft && soft->hf_name == kPromptEmbeddings &&
+      job.config.text("prompt_tuning_init") == "text")
+    start_soft_tokens(model.table, starts_of_text(job.config, model.tokenizer));
+  if (!trains) add_adapter_of(model.directory, model.table);
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
   const int64_t n = model.tokenizer.vocab_size();
@@ -127,8 +142,12 @@ void make_table(Job& job, const Task& task, bool trains) {
 void read_samples(Job& job) {
   const HfDirectory& model = job.model.directory;
   const int64_t context = context_of(job.model.table.max_positions, job.machine.plan.has_gpu);
+  const VirtualTokens before = virtual_tokens_of(job.config, model.config());
   job.generation = samples_of(job.config, model.file(kGenerationConfigName), model.config(),
-                              job.model.tokenizer, context);
+                              job.model.tokenizer, context - before.n);
+  job.generation.rule.context += before.n;
+  for (Prompt& prompt : job.generation.prompts)
+    before.prepend(prompt.ids);
   for (const Prompt& prompt : job.generation.prompts)
     check_rows(prompt.ids, job.model.tokenizer, job.model.table);
 }
@@ -315,6 +334,7 @@ HfConfig config_of_result(const Model& model, const Task& task, DType dtype) {
   HfConfig config = model.directory.config();
   config.set_architecture(model.table.hf_architecture);
   config.set_dtype(dtype);
+  if (config.json().contains(kPromptKey)) config.set(kPromptKey, nullptr);  // of another task
   task.write(config);
   return config;
 }
@@ -322,6 +342,7 @@ HfConfig config_of_result(const Model& model, const Task& task, DType dtype) {
 Job prepare(config::Config config, const JobRequest& request) {
   const bool trains = request.purpose == Purpose::training;
   if (trains) make_paths_absolute(config);
+  if (trains) keep_prompt(config);
   if (trains && !request.checkpoint) keep_commit(config);
   HfDirectory directory = model_directory(config, request);
   if (trains) directory.check_copyable();  // into each checkpoint
@@ -401,15 +422,16 @@ SessionFacts facts_of(const Job& job) {
 
 /** The other ranks open a session, too. */
 void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& options) {
-  const RankSetup setup = {.config = job.config,
-                           .run_id = options.drive.run,
-                           .model_config = job.model.directory.config().json().dump(),
-                           .model_origin = job.model.directory.config().origin(),
-                           .head = job.model.table.head,
-                           .n_labels = job.data.task->n_labels(),
-                           .largest = job.plan.largest,
-                           .facts = facts,
-                           .shape = job.plan.shape};
+  const RankSetup setup = {
+      .config = job.config,
+      .run_id = options.drive.run,
+      .model_config = config_with_prompt(job.model, *job.data.task).json().dump(),
+      .model_origin = job.model.directory.config().origin(),
+      .head = job.model.table.head,
+      .n_labels = job.data.task->n_labels(),
+      .largest = job.plan.largest,
+      .facts = facts,
+      .shape = job.plan.shape};
   const auto links = job.team->open(setup, job.plan.shape);
   options.link = links->link();
   options.sharing_link = links->sharing_link();

@@ -304,9 +304,9 @@ TEST_F(NewRun, BasicHidesWhatFewNeed) {
 }
 
 TEST_F(NewRun, LoraShowsItsSettingsTogether) {
-  const char* const of_lora[] = {"lora_r",       "lora_alpha",       "lora_dropout",
-                                 "use_rslora",   "lora_targets",     "modules_to_save",
-                                 "quantization", "loraplus_lr_ratio"};
+  const char* const of_lora[] = {"lora_r",          "lora_alpha",   "lora_dropout",
+                                 "use_rslora",      "use_dora",     "lora_targets",
+                                 "modules_to_save", "quantization", "loraplus_lr_ratio"};
   give_valid();
   page_.show_step(NewRunPage::method_step);
   ASSERT_TRUE(has_all_fields(page_));

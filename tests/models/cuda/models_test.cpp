@@ -7,6 +7,11 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
+#include "models/adapters/bottleneck.h"
+#include "models/adapters/lora.h"
 #include "models/bert/bert_table.h"
 #include "models/decoder/decoder_table.h"
 #include "models/ops/scratch_sizes.h"
@@ -31,7 +36,30 @@ struct Case {
   LossKind loss = LossKind::cross_entropy;
   DecoderFamily family = DecoderFamily::llama;  ///< of a causal language model
   float dropout = 0;
+  void (*adapt)(ModelTable&) = nullptr;
 };
+
+bool is_never_whole(const HfEntry&) {
+  return false;
+}
+
+void add_dora(ModelTable& model) {
+  add_lora(model, {.of = [](const std::string&) { return LoraOfModule{.rank = 4, .factor = 0.5f}; },
+                   .dora = true,
+                   .is_whole = is_never_whole});
+}
+
+void add_dora_with_dropout(ModelTable& model) {
+  add_lora(model, {.of = [](const std::string&) { return LoraOfModule{.rank = 4, .factor = 0.5f}; },
+                   .dropout = 0.1f,
+                   .dora = true,
+                   .is_whole = is_never_whole});
+}
+
+template <BottleneckKind kKind>
+void add_bottleneck(ModelTable& model) {
+  add_bottlenecks(model, {.kind = kKind, .size = 8, .is_whole = is_never_whole});
+}
 
 /** The device and type that it computes in, and its attention. */
 struct Way {
@@ -103,8 +131,9 @@ struct Result {
 Result run(const Case& its, const BatchTensors& batch, const Way& way) {
   const at::Device device = way.device;
   const bool is_decoder = its.loss == LossKind::causal_lm;
-  test::ModelRunner runner(is_decoder ? decoder_of(its, way) : bert_of(its, way), its.loss,
-                           batch.shape, device);
+  ModelTable table = is_decoder ? decoder_of(its, way) : bert_of(its, way);
+  if (its.adapt) its.adapt(table);
+  test::ModelRunner runner(std::move(table), its.loss, batch.shape, device);
   runner.randomise(1, 0.1f);
   const BatchTensors there = test::on_device(device, batch);
   const int64_t rows = its.loss == LossKind::cross_entropy ? batch.n_seqs
@@ -119,10 +148,16 @@ Result run(const Case& its, const BatchTensors& batch, const Way& way) {
   for (size_t b = 0; b < runner.table().blocks.size(); b++) {
     const BlockTable& block = runner.table().blocks[b];
     result.grads.emplace_back();
+    const auto is_trained = [&](size_t i) {
+      if (i < block.params.size()) return block.params[i].trainable;
+      const BorrowedParam& of = block.borrowed[i - block.params.size()];
+      return runner.table().blocks[of.block].params[of.param].trainable;
+    };
     // Cloned: on a CPU they are the runner's memory.
     for (size_t i = 0; i < block.params.size() + block.borrowed.size(); i++)
-      result.grads[b].push_back(
-          runner.grad(static_cast<int>(b), static_cast<int>(i)).clone().cpu());
+      if (is_trained(i))
+        result.grads[b].push_back(
+            runner.grad(static_cast<int>(b), static_cast<int>(i)).clone().cpu());
   }
   return result;
 }
@@ -184,7 +219,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"bert_masked_lm_dropout", LossKind::masked_lm, {}, 0.1f},
                       Case{"llama", LossKind::causal_lm, DecoderFamily::llama},
                       Case{"gpt2", LossKind::causal_lm, DecoderFamily::gpt2},
-                      Case{"gpt2_dropout", LossKind::causal_lm, DecoderFamily::gpt2, 0.1f}),
+                      Case{"gpt2_dropout", LossKind::causal_lm, DecoderFamily::gpt2, 0.1f},
+                      Case{"llama_dora", LossKind::causal_lm, DecoderFamily::llama, 0, add_dora},
+                      Case{"gpt2_dora_dropout", LossKind::causal_lm, DecoderFamily::gpt2, 0,
+                           add_dora_with_dropout},
+                      Case{"gpt2_low_rank_adapter", LossKind::causal_lm, DecoderFamily::gpt2, 0,
+                           add_bottleneck<BottleneckKind::low_rank>},
+                      Case{"llama_compacter", LossKind::causal_lm, DecoderFamily::llama, 0,
+                           add_bottleneck<BottleneckKind::compacter>}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace
