@@ -93,7 +93,8 @@ struct ProgramTarget {
   /** Every operation that can be written in others is written so (OpDef::compose). Tests compare
    * the result with the operation's own kernels. */
   bool composes_all = false;
-  std::vector<Storage> storages = {};  ///< of the block's own parameters; none: all of compute
+  std::vector<MatrixStorage> storages =
+      {};  ///< of the block's own parameters; none: all of compute
   /** Parameters that no step changes, borrowed ones too; none: all are trained. The backward leaves
    * out the gradients of frozen matrices, and the forward what these alone would read. */
   std::vector<bool> frozen = {};
@@ -104,9 +105,9 @@ struct ProgramTarget {
     const auto index = static_cast<size_t>(param);
     return index < frozen.size() && frozen[index];
   }
-  Storage storage_of(ParamId param) const {
+  MatrixStorage storage_of(ParamId param) const {
     const auto index = static_cast<size_t>(param);
-    return index < storages.size() ? storages[index] : Storage::compute;
+    return index < storages.size() ? storages[index] : MatrixStorage();
   }
 };
 

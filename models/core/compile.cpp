@@ -107,11 +107,15 @@ void plan_frozen(ModelTable& model) {
   }
 }
 
-bool may_be_stored(const ModelTable& model, int block, int param, Storage storage) {
+bool may_be_stored(const ModelTable& model, int block, int param, const MatrixStorage& storage) {
   const BlockTable& table = model.blocks[block];
   const ParamSpec& spec = table.params[param];
   if (spec.trainable || spec.shape.size() != 2 || model.sharing.tp_size > 1) return false;
-  if (storage == Storage::nf4 && spec.shape[1] % kNf4Values_per_scale != 0) return false;
+  const std::vector<RowStorage> parts = storage.parts(spec.shape[0]);
+  for (const RowStorage& part : parts)
+    if (spec.shape[1] % columns_multiple(part.storage) != 0 ||
+        (parts.size() > 1 && !is_quantised(part.storage)))
+      return false;
   const auto reads = [&](const Op& op) {
     return std::ranges::find(op.params, param) != op.params.end();
   };
@@ -125,14 +129,14 @@ bool may_be_stored(const ModelTable& model, int block, int param, Storage storag
          std::ranges::none_of(model.blocks, borrows);
 }
 
-void set_storage(ModelTable& model, int block, int param, Storage storage) {
+void set_storage(ModelTable& model, int block, int param, const MatrixStorage& storage) {
   FERRY_CHECK(may_be_stored(model, block, param, storage), "{}.{} as {}", model.blocks[block].name,
-              model.blocks[block].params[param].name, name_of(storage));
+              model.blocks[block].params[param].name, storage.name());
   BlockTable& table = model.blocks[block];
   ParamSpec& spec = table.params[param];
   spec.storage = storage;
   const auto element_bytes = static_cast<int64_t>(size_of(model.compute));
-  spec.n_elements = (spec.stored(model.compute).n_bytes() + element_bytes - 1) / element_bytes;
+  spec.n_elements = (spec.stored(model.compute).back().end + element_bytes - 1) / element_bytes;
   table.arrange();
   ProgramTarget target = table.compiled->target;
   target.storages.resize(table.params.size());

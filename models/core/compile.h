@@ -21,11 +21,11 @@ void compile(BlockProgram program, const ProgramTarget& target, BlockTable& tabl
 void plan_frozen(ModelTable& model);
 
 /** True of a frozen matrix that linear maps of its block alone read. */
-bool may_be_stored(const ModelTable& model, int block, int param, Storage storage);
+bool may_be_stored(const ModelTable& model, int block, int param, const MatrixStorage& storage);
 
 /** Stores a frozen matrix of a block in another way, arranges the block again and compiles it.
  * FERRY_CHECK fails where it may not be. */
-void set_storage(ModelTable& model, int block, int param, Storage storage);
+void set_storage(ModelTable& model, int block, int param, const MatrixStorage& storage);
 
 /** False where calls depend on the length of each sequence: scores with a soft cap on a GPU. */
 bool may_be_graph(const CompiledBlock& block);

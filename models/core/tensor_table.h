@@ -63,18 +63,18 @@ struct ParamSpec {
   int64_t n_elements = 0;  ///< its room in a segment; set by BlockTable::add and set_storage()
   /** Frozen matrices that linear maps read may have another storage than compute. The bytes of such
    * a matrix fill n_elements of the type of compute. */
-  Storage storage = Storage::compute;
+  MatrixStorage storage = {};
 
   int64_t n_values() const;  ///< product of shape
   int64_t row_values() const { return n_values() / shape[0]; }
   /** The places of codes and scales, where the storage is another than compute. */
-  StoredMatrix stored(DType compute) const {
-    return stored_matrix(storage, shape[0], shape[1], compute);
+  StoredParts stored(DType compute) const {
+    return stored_parts(storage, shape[0], shape[1], compute);
   }
   /** The type and shape of the weights in memory; a quantised matrix is a row of bytes. */
-  DType type(DType compute) const { return type_of(storage, compute); }
+  DType type(DType compute) const { return storage.type(compute); }
   std::vector<int64_t> stored_shape(DType compute) const {
-    return is_quantised(storage) ? std::vector<int64_t>{stored(compute).n_bytes()} : shape;
+    return storage.is_quantised() ? std::vector<int64_t>{stored(compute).back().end} : shape;
   }
   /** The backward pass computes its gradient. That of a frozen matrix would cost a product; that of
    * a frozen vector falls off other work, and goes to scratch. */
@@ -324,6 +324,9 @@ struct HfEntry {
    * Conv1D): hf_shape is the file's. */
   bool transposed = false;
   HfRowGroups groups;
+  /** The storage in which the files that the model begins with have it, where a run can keep it;
+   * compute: they have values. */
+  Storage in_files = Storage::compute;
   /** A run with adapters writes it. All else stays in the files of the model that it began with. */
   bool is_delta = false;
   /** Other names checkpoints use ("bert." prefix or none, gamma/beta), in order of preference. One

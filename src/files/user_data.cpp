@@ -4,11 +4,23 @@
 
 namespace ferry {
 
-std::filesystem::path user_data_file(std::string_view name) {
-  const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
-  if (data && *data) return std::filesystem::path(data) / "ferry" / name;
-  if (home && *home) return std::filesystem::path(home) / ".local/share/ferry" / name;
+namespace {
+
+std::filesystem::path file_in(const char* variable, const char* in_home, std::string_view name) {
+  const char *place = std::getenv(variable), *home = std::getenv("HOME");
+  if (place && *place) return std::filesystem::path(place) / "ferry" / name;
+  if (home && *home) return std::filesystem::path(home) / in_home / "ferry" / name;
   return {};
+}
+
+}  // namespace
+
+std::filesystem::path user_data_file(std::string_view name) {
+  return file_in("XDG_DATA_HOME", ".local/share", name);
+}
+
+std::filesystem::path user_cache_file(std::string_view name) {
+  return file_in("XDG_CACHE_HOME", ".cache", name);
 }
 
 }  // namespace ferry

@@ -19,6 +19,7 @@
 #include "src/data/tokens/tokenize.h"
 #include "src/files/paths.h"
 #include "src/files/plain_file.h"
+#include "src/files/user_data.h"
 #include "src/files/write/atomic_file.h"
 #include "src/inputs/token_code.h"
 #include "src/tasks/document_parts.h"
@@ -31,14 +32,6 @@ namespace stdfs = std::filesystem;
 
 /** Smaller files are tokenized in a second or two. */
 constexpr int64_t kWorthKeeping_bytes = 16 << 20;
-
-stdfs::path default_directory() {
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); !cache.empty())
-    return stdfs::path(cache) / "ferry" / "tokens";
-  if (const std::string home = environment_variable("HOME"); !home.empty())
-    return stdfs::path(home) / ".cache" / "ferry" / "tokens";
-  return {};
-}
 
 /** The user did not ask for this directory, so one that cannot be written is no reason to stop. */
 bool can_be_written(const stdfs::path& directory) {
@@ -297,7 +290,7 @@ std::vector<float> choose_class_weights(const std::string& option,
 
 TokenKeeping token_keeping(const config::Config& config) {
   const auto asked = config.maybe_text("token_cache");
-  if (!asked) return {.directory = default_directory()};
+  if (!asked) return {.directory = user_cache_file("tokens")};
   if (*asked == kNoTokenCache) return {};
   return {.directory = *asked, .is_asked_for = true};
 }

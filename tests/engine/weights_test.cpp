@@ -16,6 +16,7 @@
 
 #include "models/bert/bert_table.h"
 #include "models/core/compile.h"
+#include "models/core/nested_scales.h"
 #include "models/decoder/decoder_table.h"
 #include "offload/step/pager.h"
 #include "simd/kernels.h"
@@ -440,8 +441,11 @@ TEST_P(OtherOrders, AreThoseOfTheSegmentsWhereNoFileHasThem) {
               test::read_file(saved / "model.safetensors"));
   constexpr std::array kMaster = {Segment::master};
   load_states(table_, shape_, checkpoint.path(), checksums, kMaster, segments_);
-  // The scale of int8 comes back through a product that is rounded.
-  if (std::ranges::find(GetParam().storages, Storage::int8) == GetParam().storages.end()) {
+  // The scale of int8 comes back through a product that is rounded, and those of a part that is
+  // nested give another offset.
+  const auto& storages = GetParam().storages;
+  if (std::ranges::find(storages, Storage::int8) == storages.end() &&
+      std::ranges::find(storages, Storage::nf4_nested) == storages.end()) {
     EXPECT_TRUE(before == segments_.bytes_of(1, Segment::weights));
   }
 }
@@ -455,8 +459,8 @@ TEST_P(OtherOrders, AreStoredAsTheirStorageRoundsThem) {
   for (size_t row = 0; row < kWidth; ++row)
     for (size_t column = 0; column < 8192; ++column)
       expected[row * 8192 + column] = in_file[column * kWidth + row];
-  const StoredMatrix matrix = param.stored(table_.compute);
-  if (is_quantised(param.storage)) {
+  const StoredMatrix matrix = param.stored(table_.compute).front();
+  if (param.storage.is_quantised()) {
     std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes));
     std::vector<float> scales(static_cast<size_t>(matrix.rows * matrix.row_scales));
     quantise(matrix, expected, codes.data(), scales.data());
@@ -464,7 +468,17 @@ TEST_P(OtherOrders, AreStoredAsTheirStorageRoundsThem) {
     const std::byte* its =
         all.data() + param.offset * static_cast<int64_t>(size_of(table_.compute));
     EXPECT_EQ(std::memcmp(its, codes.data(), codes.size()), 0);
-    EXPECT_EQ(std::memcmp(its + matrix.scales_begin, scales.data(), 4 * scales.size()), 0);
+    if (matrix.is_nested()) {
+      std::vector<std::byte> nested_codes(scales.size());
+      std::vector<float> nested(static_cast<size_t>(matrix.n_nested()));
+      nest(scales, nested_codes, nested);
+      EXPECT_EQ(std::memcmp(its + matrix.scales_begin, nested_codes.data(), nested_codes.size()),
+                0);
+      EXPECT_EQ(std::memcmp(its + matrix.nested_begin, nested.data(), 4 * nested.size()), 0);
+      unnest(nested_codes.data(), nested.data(), 0, scales);
+    } else {
+      EXPECT_EQ(std::memcmp(its + matrix.scales_begin, scales.data(), 4 * scales.size()), 0);
+    }
     for (int64_t row = 0; row < matrix.rows; ++row)
       dequantise(matrix, codes.data() + row * matrix.row_bytes,
                  scales.data() + row * matrix.row_scales, 0,
@@ -478,19 +492,20 @@ TEST_P(OtherOrders, AreStoredAsTheirStorageRoundsThem) {
   EXPECT_TRUE(ours(name) == expected) << block.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(EngineWeights,
-                         OtherOrders,
-                         ::testing::Values(Masters{"fp32", DType::f32, false},
-                                           Masters{"bf16", DType::bf16, false},
-                                           Masters{"bf16_split", DType::bf16, true},
-                                           Masters{"fp32_nf4", DType::f32, false, {Storage::nf4}},
-                                           Masters{
-                                               "bf16_int8", DType::bf16, false, {Storage::int8}},
-                                           Masters{"bf16_split_others",
-                                                   DType::bf16,
-                                                   true,
-                                                   {Storage::f16, Storage::f32, Storage::nf4}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    EngineWeights,
+    OtherOrders,
+    ::testing::Values(Masters{"fp32", DType::f32, false},
+                      Masters{"bf16", DType::bf16, false},
+                      Masters{"bf16_split", DType::bf16, true},
+                      Masters{"fp32_nf4", DType::f32, false, {Storage::nf4}},
+                      Masters{"bf16_nested", DType::bf16, false, {Storage::nf4_nested}},
+                      Masters{"bf16_int8", DType::bf16, false, {Storage::int8}},
+                      Masters{"bf16_split_others",
+                              DType::bf16,
+                              true,
+                              {Storage::f16, Storage::f32, Storage::nf4}}),
+    [](const auto& info) { return info.param.name; });
 
 /** Bytes of a layer that a step with one micro-batch fetches to the GPU: for its forward, and for
  * its backward. The norms of the layer are trained. */

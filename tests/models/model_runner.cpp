@@ -9,8 +9,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 
+#include "models/core/nested_scales.h"
 #include "models/ops/dispatch.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -89,24 +91,74 @@ BatchTensors on_device(at::Device device, BatchTensors batch) {
   return batch;
 }
 
-at::Tensor stored(const StoredMatrix& matrix, const at::Tensor& values) {
-  if (!is_quantised(matrix.storage)) return values.to(scalar_type_of(matrix.type));
-  at::Tensor bytes = at::zeros({matrix.n_bytes()}, at::kByte);
-  auto* codes = static_cast<std::byte*>(bytes.data_ptr());
-  quantise(matrix, {values.const_data_ptr<float>(), static_cast<size_t>(values.numel())}, codes,
-           reinterpret_cast<float*>(codes + matrix.scales_begin));
+namespace {
+
+/** Blocks of any codes, whose values are below about 0.1. */
+void fill_blocks(const StoredMatrix& part, std::byte* to) {
+  std::mt19937 random(11);
+  const auto n_bytes = static_cast<size_t>(part.rows * part.row_bytes);
+  const auto block_bytes =
+      static_cast<size_t>(part.row_bytes / (part.columns / columns_multiple(part.storage)));
+  for (size_t i = 0; i < n_bytes; ++i)
+    to[i] = static_cast<std::byte>(random());
+  const auto set_half = [&](size_t at, int high) {  // an fp16 of about 2^(high / 4 - 15)
+    to[at + 1] = static_cast<std::byte>(high + static_cast<int>(random() % 4));
+  };
+  for (size_t block = 0; block < n_bytes; block += block_bytes) {
+    if (part.storage == Storage::mxfp4)
+      to[block] = static_cast<std::byte>(121 + random() % 3);
+    else if (part.storage == Storage::q6_k)
+      set_half(block + 208, 0x02);
+    else
+      set_half(block, part.storage == Storage::q4_k ? 0x04 : 0x10);
+    if (part.storage == Storage::q4_1) set_half(block + 2, 0x20);
+    if (part.storage == Storage::q4_k) set_half(block + 2, 0x08);
+  }
+}
+
+}  // namespace
+
+at::Tensor stored(const StoredParts& parts, const at::Tensor& values) {
+  if (!is_quantised(parts.front().storage)) return values.to(scalar_type_of(parts.front().type));
+  at::Tensor bytes = at::zeros({parts.back().end}, at::kByte);
+  auto* to = static_cast<std::byte*>(bytes.data_ptr());
+  for (const StoredMatrix& part : parts) {
+    if (has_blocks(part.storage)) {
+      fill_blocks(part, to + part.begin);
+      continue;
+    }
+    const at::Tensor rows = values.narrow(0, part.first_row, part.rows).contiguous();
+    std::vector<float> scales(static_cast<size_t>(part.rows * part.row_scales));
+    quantise(part, {rows.const_data_ptr<float>(), static_cast<size_t>(rows.numel())},
+             to + part.begin, scales.data());
+    if (!part.is_nested()) {
+      std::memcpy(to + part.scales_begin, scales.data(), scales.size() * sizeof(float));
+      continue;
+    }
+    nest(scales, {to + part.scales_begin, scales.size()},
+         {reinterpret_cast<float*>(to + part.nested_begin), static_cast<size_t>(part.n_nested())});
+  }
   return bytes;
 }
 
-at::Tensor values_of(const StoredMatrix& matrix, const at::Tensor& stored) {
-  if (!is_quantised(matrix.storage)) return stored.to(at::kFloat);
-  at::Tensor values = at::empty({matrix.rows, matrix.columns});
-  const auto* codes = static_cast<const std::byte*>(stored.const_data_ptr());
-  const auto* scales = reinterpret_cast<const float*>(codes + matrix.scales_begin);
-  for (int64_t row = 0; row < matrix.rows; ++row)
-    dequantise(matrix, codes + row * matrix.row_bytes, scales + row * matrix.row_scales, 0,
-               {values.mutable_data_ptr<float>() + row * matrix.columns,
-                static_cast<size_t>(matrix.columns)});
+at::Tensor values_of(const StoredParts& parts, const at::Tensor& stored) {
+  if (!is_quantised(parts.front().storage)) return stored.to(at::kFloat);
+  const int64_t columns = parts.front().columns;
+  at::Tensor values = at::empty({parts.back().first_row + parts.back().rows, columns});
+  const auto* bytes = static_cast<const std::byte*>(stored.const_data_ptr());
+  for (const StoredMatrix& part : parts)
+    for (int64_t row = 0; row < part.rows; ++row) {
+      const int64_t first = row * part.row_scales;
+      std::vector<float> scales(static_cast<size_t>(part.row_scales));
+      if (part.is_nested())
+        unnest(bytes + part.scales_begin + first,
+               reinterpret_cast<const float*>(bytes + part.nested_begin), first, scales);
+      else
+        std::memcpy(scales.data(), bytes + part.scales_begin + first * 4, scales.size() * 4);
+      dequantise(part, bytes + part.begin + row * part.row_bytes, scales.data(), 0,
+                 {values.mutable_data_ptr<float>() + (part.first_row + row) * columns,
+                  static_cast<size_t>(columns)});
+    }
   return values;
 }
 
@@ -181,7 +233,7 @@ void ModelRunner::randomise(uint64_t seed, float std) {
       float* x = value.data_ptr<float>();
       for (int64_t k = 0; k < spec.n_values(); k++)
         x[k] = normal(random) + (spec.init == Init::ones ? 1.0f : 0.0f);
-      if (spec.storage != Storage::compute) value = stored(spec.stored(table_.compute), value);
+      if (!spec.storage.is_compute()) value = stored(spec.stored(table_.compute), value);
       blocks_[b].memory.params[i].copy_(value);
     }
   }

@@ -44,8 +44,8 @@ struct TestBatch {
 BatchTensors on_device(at::Device device, BatchTensors batch);
 
 /** fp32 values (rows, columns) as a matrix stores them, and the values of what is stored. */
-at::Tensor stored(const StoredMatrix& matrix, const at::Tensor& values);
-at::Tensor values_of(const StoredMatrix& matrix, const at::Tensor& stored);
+at::Tensor stored(const StoredParts& parts, const at::Tensor& values);
+at::Tensor values_of(const StoredParts& parts, const at::Tensor& stored);
 
 class ModelRunner {
  public:

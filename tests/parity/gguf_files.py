@@ -283,7 +283,7 @@ def compare_rounding(directory):
 
 def compare_blocks(dump):
     """Blocks of random bytes of every type that Ferry reads, with finite scales."""
-    halves = dict(Q8_0=[0], Q4_0=[0], Q4_1=[0, 2], Q5_0=[0], Q5_1=[0, 2], Q4_K=[0, 2], Q5_K=[0, 2], Q6_K=[208])
+    halves = dict(Q8_0=[0], Q4_0=[0], Q4_1=[0, 2], Q5_0=[0], Q5_1=[0, 2], Q4_K=[0, 2], Q5_K=[0, 2], Q6_K=[208], MXFP4=[])
     random_bytes = numpy.random.default_rng(4)
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)

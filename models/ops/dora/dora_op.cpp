@@ -9,10 +9,16 @@
 namespace ferry::ops {
 namespace {
 
-StoredMatrix weight_of(const OpCase& c) {
-  return stored_matrix(c.target.storage_of(params_of<DoraScaleParams>(c.op).weight),
-                       c.columns(values_of<DoraScaleValues>(c.op).scale),
-                       c.op.with<DoraScaleAttributes>().columns, c.target.compute);
+/** The matrix whose rows have lengths. */
+struct ScaledMatrix {
+  MatrixStorage storage;
+  int64_t rows = 0, columns = 0;
+};
+
+ScaledMatrix scaled_matrix(const OpCase& c) {
+  return {c.target.storage_of(params_of<DoraScaleParams>(c.op).weight),
+          c.columns(values_of<DoraScaleValues>(c.op).scale),
+          c.op.with<DoraScaleAttributes>().columns};
 }
 
 }  // namespace
@@ -43,10 +49,10 @@ const OpDef kDoraScale = {
     .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
       if (part != Part::forward) return {};
       const auto& with = c.op.with<DoraScaleAttributes>();
-      const StoredMatrix w = weight_of(c);
+      const ScaledMatrix w = scaled_matrix(c);
       int64_t rows = std::ranges::max(with.parts, {}, &LowRankPart::n).n, tile_bytes = 0;
-      if (w.storage != Storage::compute) {
-        rows = std::min(rows, tile_rows(w));
+      if (!w.storage.is_compute()) {
+        rows = std::min(rows, tile_rows(w.rows, w.columns, c.target.is_cuda()));
         tile_bytes = c.compute_bytes(rows * w.columns);
       }
       return {.forward_bytes = tile_bytes + c.compute_bytes(rows * with.rank) +
@@ -57,16 +63,17 @@ const OpDef kDoraScale = {
           const auto& with = c.op.with<DoraScaleAttributes>();
           work.n_kernels += 2;
           if (call.part != Part::forward) return;
-          const StoredMatrix w = weight_of(c);
+          const ScaledMatrix w = scaled_matrix(c);
           for (const LowRankPart& part : with.parts) {
             work.products.push_back({part.n, with.columns, with.rank});
             work.products.push_back({part.n, with.rank, with.rank});
             work.n_kernels += 4;
           }
-          work.memory_bytes += w.n_bytes();
-          if (w.storage == Storage::compute) return;
+          work.memory_bytes += stored_bytes(w.storage, w.rows, w.columns, c.target.compute);
+          if (w.storage.is_compute()) return;
           work.memory_bytes += c.compute_bytes(w.rows * w.columns);
-          work.n_kernels += static_cast<int>(4 * ((w.rows - 1) / tile_rows(w)));
+          work.n_kernels += static_cast<int>(
+              4 * ((w.rows - 1) / tile_rows(w.rows, w.columns, c.target.is_cuda())));
         },
 };
 

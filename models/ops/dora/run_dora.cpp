@@ -27,11 +27,12 @@ void find_scales(const OpCall& c,
                  const at::Tensor& scale) {
   const auto& with = c.op.with<DoraScaleAttributes>();
   const auto params = c.params<DoraScaleParams>();
-  const StoredMatrix matrix =
-      stored_matrix(c.target.storage_of(params_of<DoraScaleParams>(c.op).weight), scale.size(1),
-                    with.columns, c.target.compute);
-  const bool is_stored = matrix.storage != Storage::compute;
-  const int64_t n_tile = is_stored ? std::min(part.n, tile_rows(matrix)) : part.n;
+  const MatrixStorage storage = c.target.storage_of(params_of<DoraScaleParams>(c.op).weight);
+  const bool is_stored = !storage.is_compute();
+  const StoredParts parts = stored_parts(storage, scale.size(1), with.columns, c.target.compute);
+  const int64_t n_tile =
+      is_stored ? std::min(part.n, tile_rows(scale.size(1), with.columns, c.target.is_cuda()))
+                : part.n;
   const ScratchScope scope(c.scratch);
   at::Tensor square = c.scratch.take({with.rank, with.rank}, a.scalar_type());
   linear_forward(a, a, {}, square);
@@ -41,7 +42,7 @@ void find_scales(const OpCall& c,
     at::Tensor w;
     if (is_stored) {
       w = c.scratch.take({n, with.columns}, a.scalar_type());
-      read_tile(matrix, params.weight, row, 0, w);
+      read_tile(parts, params.weight, row, 0, w);
     } else {
       w = params.weight->narrow(0, row, n);
     }

@@ -1,22 +1,34 @@
-// Parts of stored matrices on CUDA.
+// Tiles of stored matrices on CUDA.
 
 #include <algorithm>
 
+#include "models/core/nested_scales.h"
 #include "models/ops/cuda/cuda_common.h"
 #include "models/ops/linear/stored.h"
+#include "simd/block_formats.h"
 
 namespace ferry::ops::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 
-/** The matrix and the table that all threads read. */
+/** The matrix and the tables that all threads read. */
 struct Codes {
   const uint8_t* codes;
-  const float* scales;
+  const uint8_t* scales;
+  const float* nested;
   int64_t row_bytes, row_scales, first_row, first_column;
   float nf4[16];
 };
+/** The values of nested scales' codes. */
+struct NestedMap {
+  float values[256];
+};
+
+__device__ int nf4_code(const uint8_t* codes, int64_t column) {
+  const int pair = codes[column / 2];
+  return column % 2 == 0 ? pair >> 4 : pair & 15;
+}
 
 /** blockIdx.x = row of the tile, blockIdx.y = kThreads packs of it. */
 template <Storage kStorage, typename T, int N>
@@ -31,7 +43,7 @@ __global__ void __launch_bounds__(kThreads) read_packs(Codes from, int row_packs
   const int64_t tile_row = blockIdx.x, row = from.first_row + tile_row;
   const int64_t first = from.first_column + int64_t{pack} * N;
   const uint8_t* codes = from.codes + row * from.row_bytes;
-  const float* scales = from.scales + row * from.row_scales;
+  const float* scales = reinterpret_cast<const float*>(from.scales) + row * from.row_scales;
   float x[N];
 #pragma unroll
   for (int i = 0; i < N; i++) {
@@ -39,20 +51,103 @@ __global__ void __launch_bounds__(kThreads) read_packs(Codes from, int row_packs
     if constexpr (kStorage == Storage::int8) {
       x[i] = static_cast<float>(static_cast<int8_t>(codes[column])) * scales[0] * kInt8_step;
     } else {
-      const int pair = codes[column / 2];
-      x[i] = nf4[column % 2 == 0 ? pair >> 4 : pair & 15] * scales[column / kNf4Values_per_scale];
+      x[i] = nf4[nf4_code(codes, column)] * scales[column / kNf4Values_per_scale];
     }
   }
   store(x, out, tile_row * row_packs + pack);
+}
+
+/** The same of nested scales. */
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads)
+    read_nested_packs(Codes from, NestedMap map, int row_packs, T* out) {
+  __shared__ float nf4[16];
+  __shared__ float scale_values[256];
+  static_assert(kThreads == 256);
+  scale_values[threadIdx.x] = map.values[threadIdx.x];
+  if (threadIdx.x < 16) nf4[threadIdx.x] = from.nf4[threadIdx.x];
+  __syncthreads();
+  const auto pack = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
+  if (pack >= row_packs) return;
+  const int64_t tile_row = blockIdx.x, row = from.first_row + tile_row;
+  const int64_t first = from.first_column + int64_t{pack} * N;
+  const uint8_t* codes = from.codes + row * from.row_bytes;
+  // A pack lies within the values of one scale.
+  const int64_t at = row * from.row_scales + first / kNf4Values_per_scale;
+  const float scaled = scale_values[from.scales[at]] * from.nested[1 + at / kNested_scales];
+  const float scale = scaled + from.nested[0];
+  float x[N];
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    x[i] = nf4[nf4_code(codes, first + i)] * scale;
+  store(x, out, tile_row * row_packs + pack);
+}
+
+/** The same of rows of blocks. */
+template <typename Format, typename T, int N>
+__global__ void __launch_bounds__(kThreads) read_block_packs(Codes from, int row_packs, T* out) {
+  const auto pack = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
+  if (pack >= row_packs) return;
+  const int64_t tile_row = blockIdx.x, row = from.first_row + tile_row;
+  const int64_t first = from.first_column + int64_t{pack} * N;
+  // A pack lies within the values of one scale.
+  static_assert(simd::kBlockGroup % N == 0);
+  const uint8_t* block =
+      from.codes + row * from.row_bytes + first / Format::kValues * Format::kBytes;
+  const auto in_block = static_cast<int>(first % Format::kValues);
+  const simd::BlockScale scale =
+      Format::scale(block, in_block / simd::kBlockGroup * simd::kBlockGroup);
+  float x[N];
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    x[i] = simd::block_value<Format>(scale, block, in_block + i);
+  store(x, out, tile_row * row_packs + pack);
+}
+
+template <typename E, int kPack>
+void launch(const StoredMatrix& matrix,
+            const Codes& from,
+            dim3 grid,
+            int row_packs,
+            E* out,
+            cudaStream_t stream) {
+  const auto run = [&](auto kernel) {
+    kernel<<<grid, kThreads, 0, stream>>>(from, row_packs, out);
+  };
+  switch (matrix.storage) {
+    case Storage::int8:
+      return run(read_packs<Storage::int8, E, kPack>);
+    case Storage::nf4:
+      return run(read_packs<Storage::nf4, E, kPack>);
+    case Storage::nf4_nested: {
+      NestedMap map;
+      std::ranges::copy(nested_map(), map.values);
+      read_nested_packs<E, kPack><<<grid, kThreads, 0, stream>>>(from, map, row_packs, out);
+      return;
+    }
+    case Storage::q8_0:
+      return run(read_block_packs<simd::BlockQ8_0, E, kPack>);
+    case Storage::q4_0:
+      return run(read_block_packs<simd::BlockQ4_0, E, kPack>);
+    case Storage::q4_1:
+      return run(read_block_packs<simd::BlockQ4_1, E, kPack>);
+    case Storage::q4_k:
+      return run(read_block_packs<simd::BlockQ4_K, E, kPack>);
+    case Storage::q6_k:
+      return run(read_block_packs<simd::BlockQ6_K, E, kPack>);
+    default:
+      return run(read_block_packs<simd::BlockMxfp4, E, kPack>);
+  }
 }
 
 void read_tile(const ReadTile& its, const Launch& on) {
   const auto [type, T, W] = its.extent;
   if (T == 0) return;
   const StoredMatrix& matrix = its.matrix;
-  const auto* codes = as<uint8_t>(its.stored);
-  Codes from = {.codes = codes,
-                .scales = reinterpret_cast<const float*>(codes + matrix.scales_begin),
+  const auto* bytes = as<uint8_t>(its.stored);
+  Codes from = {.codes = bytes + matrix.begin,
+                .scales = bytes + matrix.scales_begin,
+                .nested = reinterpret_cast<const float*>(bytes + matrix.nested_begin),
                 .row_bytes = matrix.row_bytes,
                 .row_scales = matrix.row_scales,
                 .first_row = its.first_row,
@@ -65,9 +160,7 @@ void read_tile(const ReadTile& its, const Launch& on) {
         const auto row_packs = static_cast<int>(W / kPack);
         const dim3 grid(static_cast<unsigned>(T),
                         static_cast<unsigned>(ceil_div(row_packs, kThreads)));
-        const auto kernel = matrix.storage == Storage::nf4 ? read_packs<Storage::nf4, E, kPack>
-                                                           : read_packs<Storage::int8, E, kPack>;
-        kernel<<<grid, kThreads, 0, as_stream(on.stream)>>>(from, row_packs, as<E>(its.out));
+        launch<E, kPack>(matrix, from, grid, row_packs, as<E>(its.out), as_stream(on.stream));
       },
       its.out);
   check_launch("read_packs");

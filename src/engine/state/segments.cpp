@@ -145,21 +145,42 @@ void Segments::set_values(int block,
                           const ParamSpec& param,
                           int64_t first_value,
                           std::span<const float> values) {
-  if (param.storage == Storage::compute)
-    return set_param(block, param.offset + first_value, values);
+  if (param.storage.is_compute()) return set_param(block, param.offset + first_value, values);
   const ByteRange begin = bytes_of_elements(block, Segment::weights, param.offset, 0);
-  write_rows(param.stored(shape_.compute), first_value / param.row_values(), values,
-             [&](int64_t offset, std::span<const std::byte> from) {
-               set_bytes(block, Segment::weights, begin.offset + offset, from);
-             });
+  write_rows(
+      param.stored(shape_.compute), first_value / param.row_values(), values,
+      [&](int64_t offset, std::span<const std::byte> from) {
+        set_bytes(block, Segment::weights, begin.offset + offset, from);
+      },
+      [&](const StoredMatrix& part) -> UnnestedScales& {
+        return unnested_[{block, begin.offset + part.begin}];
+      });
+}
+
+void Segments::set_codes(int block,
+                         const ParamSpec& param,
+                         const StoredMatrix& part,
+                         int64_t row,
+                         std::span<const std::byte> codes) {
+  const ByteRange begin = bytes_of_elements(block, Segment::weights, param.offset, 0);
+  set_bytes(block, Segment::weights, begin.offset + part.begin + row * part.row_bytes, codes);
+}
+
+void Segments::set_nested_scales(int block,
+                                 const ParamSpec& param,
+                                 const StoredMatrix& part,
+                                 std::span<const std::byte> codes,
+                                 std::span<const float> nested) {
+  const ByteRange begin = bytes_of_elements(block, Segment::weights, param.offset, 0);
+  set_bytes(block, Segment::weights, begin.offset + part.scales_begin, codes);
+  set_bytes(block, Segment::weights, begin.offset + part.nested_begin, std::as_bytes(nested));
 }
 
 void Segments::get_values(int block,
                           const ParamSpec& param,
                           int64_t first_value,
                           std::span<float> values) const {
-  if (param.storage == Storage::compute)
-    return get_param(block, param.offset + first_value, values);
+  if (param.storage.is_compute()) return get_param(block, param.offset + first_value, values);
   const ByteRange begin = bytes_of_elements(block, Segment::weights, param.offset, 0);
   read_rows(param.stored(shape_.compute), first_value, values,
             [&](int64_t offset, std::span<std::byte> to) {
@@ -168,8 +189,7 @@ void Segments::get_values(int block,
 }
 
 void EntryWriter::write(std::span<const float> values) {
-  const size_t unit =
-      param_.storage == Storage::compute ? 1 : static_cast<size_t>(param_.row_values());
+  const size_t unit = param_.storage.is_compute() ? 1 : static_cast<size_t>(param_.row_values());
   if (!row_.empty()) {
     const auto rest = values.first(std::min(unit - row_.size(), values.size()));
     row_.insert(row_.end(), rest.begin(), rest.end());

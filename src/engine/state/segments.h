@@ -2,6 +2,7 @@
 // Reads and writes parts of a block's segments wherever they live. For loading, export, tests and
 // (later) checkpoints; never inside a step. The caller has settled the executor.
 
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "offload/executor/run_memory.h"
 #include "offload/executor/state_window.h"
 #include "src/engine/state/frozen_weights.h"
+#include "src/engine/state/stored_rows.h"
 
 namespace ferry {
 
@@ -18,7 +20,7 @@ class RankLeader;
 /** A training run has no fp32 values of the parameter: its weights are frozen and lie in another
  * type. */
 inline bool lacks_master(const StepShape& shape, const ParamSpec& param) {
-  return !param.trainable && (!shape.weights_are_master() || param.storage != Storage::compute);
+  return !param.trainable && (!shape.weights_are_master() || !param.storage.is_compute());
 }
 
 class Segments {
@@ -46,6 +48,18 @@ class Segments {
                   const ParamSpec& param,
                   int64_t first_value,
                   std::span<float> values) const;
+  /** Sets whole rows of a part to the codes that a file has for them. `row` is the part's. */
+  void set_codes(int block,
+                 const ParamSpec& param,
+                 const StoredMatrix& part,
+                 int64_t row,
+                 std::span<const std::byte> codes);
+  /** The same of all nested scales of a part. */
+  void set_nested_scales(int block,
+                         const ParamSpec& param,
+                         const StoredMatrix& part,
+                         std::span<const std::byte> codes,
+                         std::span<const float> nested);
   /** True in a training run for a parameter that has weights alone: it is frozen, and they are not
    * fp32. */
   bool lacks_master(const ParamSpec& param) const {
@@ -90,6 +104,7 @@ class Segments {
   RankLeader* leader_;
   bool has_changed_ = false;
   FrozenWeights frozen_;
+  std::map<std::pair<int, int64_t>, UnnestedScales> unnested_;  // by block and offset
 };
 
 /** Sets an entry's values, which come in their order, and in pieces of any size. */

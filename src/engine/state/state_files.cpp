@@ -155,7 +155,7 @@ void StateWriter::gather(StateSource& block,
 void StateWriter::read_rounded(StateSource& block,
                                const Stored& stored,
                                std::span<const FileOrder::Part> parts) const {
-  if (model_.param_of(*stored.entry).storage != Storage::compute)
+  if (!model_.param_of(*stored.entry).storage.is_compute())
     return read_stored(block, *stored.entry, parts);
   const int64_t begin = extent_of(model_, *stored.entry).begin;
   int64_t n_elements = 0;

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
+#include "models/core/nested_scales.h"
 #include "simd/kernels.h"
 #include "src/base/error.h"
 
@@ -13,73 +14,143 @@ namespace {
 
 /** Codes and scales of some rows. */
 struct Piece {
-  std::vector<std::byte> codes;
+  std::vector<std::byte> codes, nested_codes;
   std::vector<float> scales;
 
-  void resize(const StoredMatrix& matrix, int64_t n_rows) {
-    codes.resize(static_cast<size_t>(n_rows * matrix.row_bytes));
-    scales.resize(static_cast<size_t>(n_rows * matrix.row_scales));
+  void resize(const StoredMatrix& part, int64_t n_rows) {
+    codes.resize(static_cast<size_t>(n_rows * part.row_bytes));
+    scales.resize(static_cast<size_t>(n_rows * part.row_scales));
+    nested_codes.resize(part.is_nested() ? scales.size() : 0);
   }
 };
 
-int64_t piece_rows(const StoredMatrix& matrix) {
+int64_t piece_rows(const StoredMatrix& part) {
   constexpr int64_t kPiece_values = 64 * 1024;
-  return std::max(kPiece_values / matrix.columns, int64_t{1});
+  return std::max(kPiece_values / part.columns, int64_t{1});
 }
 
-int64_t scales_at(const StoredMatrix& matrix, int64_t row) {
-  return matrix.scales_begin + row * matrix.row_scales * static_cast<int64_t>(sizeof(float));
+int64_t codes_at(const StoredMatrix& part, int64_t row) {
+  return part.begin + row * part.row_bytes;
+}
+int64_t scales_at(const StoredMatrix& part, int64_t row) {
+  return part.scales_begin + row * part.row_scales * part.scale_bytes();
 }
 
-}  // namespace
+/** Keeps the scales of rows; with the last rows all are written. */
+void add_nested(const StoredMatrix& part,
+                int64_t row,
+                std::span<const float> scales,
+                const WriteStored& write,
+                UnnestedScales& all) {
+  all.scales.resize(static_cast<size_t>(part.rows * part.row_scales));
+  std::ranges::copy(scales, all.scales.begin() + row * part.row_scales);
+  all.n_rows += std::ssize(scales) / part.row_scales;
+  if (all.n_rows < part.rows) return;
+  std::vector<std::byte> codes(all.scales.size());
+  std::vector<float> nested(static_cast<size_t>(part.n_nested()));
+  nest(all.scales, codes, nested);
+  write(part.scales_begin, codes);
+  write(part.nested_begin, std::as_bytes(std::span(nested)));
+  all = {};
+}
 
-void write_rows(const StoredMatrix& matrix,
-                int64_t first_row,
+/** `row` is the part's. */
+void write_part(const StoredMatrix& part,
+                int64_t row,
                 std::span<const float> values,
-                const WriteStored& write) {
-  const int64_t n_rows = std::ssize(values) / matrix.columns;
-  FERRY_CHECK(n_rows * matrix.columns == std::ssize(values), "{} values of rows of {}",
-              values.size(), matrix.columns);
+                const WriteStored& write,
+                const ScalesOfPart& scales_of) {
+  FERRY_CHECK(!has_blocks(part.storage), "values for blocks of {}", name_of(part.storage));
+  const int64_t n_rows = std::ssize(values) / part.columns;
   Piece piece;
   for (int64_t done = 0, n = 0; done < n_rows; done += n) {
-    n = std::min(piece_rows(matrix), n_rows - done);
-    piece.resize(matrix, n);
-    const auto from = values.subspan(static_cast<size_t>(done * matrix.columns),
-                                     static_cast<size_t>(n * matrix.columns));
-    if (is_quantised(matrix.storage))
-      quantise(matrix, from, piece.codes.data(), piece.scales.data());
+    n = std::min(piece_rows(part), n_rows - done);
+    piece.resize(part, n);
+    const auto from = values.subspan(static_cast<size_t>(done * part.columns),
+                                     static_cast<size_t>(n * part.columns));
+    if (is_quantised(part.storage))
+      quantise(part, from, piece.codes.data(), piece.scales.data());
     else
-      simd::convert(piece.codes.data(), matrix.type, from.data(), DType::f32, std::ssize(from));
-    write((first_row + done) * matrix.row_bytes, piece.codes);
-    if (!piece.scales.empty())
-      write(scales_at(matrix, first_row + done), std::as_bytes(std::span(piece.scales)));
+      simd::convert(piece.codes.data(), part.type, from.data(), DType::f32, std::ssize(from));
+    write(codes_at(part, row + done), piece.codes);
+    if (part.is_nested())
+      add_nested(part, row + done, piece.scales, write, scales_of(part));
+    else if (!piece.scales.empty())
+      write(scales_at(part, row + done), std::as_bytes(std::span(piece.scales)));
   }
 }
 
-void read_rows(const StoredMatrix& matrix,
+/** Values of a part from the value `first_value` of the part on. */
+void read_part(const StoredMatrix& part,
                int64_t first_value,
                std::span<float> values,
                const ReadStored& read) {
   const int64_t end = first_value + std::ssize(values);
+  std::vector<float> nested(static_cast<size_t>(part.n_nested()));
+  if (part.is_nested()) read(part.nested_begin, std::as_writable_bytes(std::span(nested)));
   Piece piece;
   for (int64_t at = first_value; at < end;) {
-    const int64_t first_row = at / matrix.columns;
-    const int64_t n_rows = std::min(piece_rows(matrix), (end - 1) / matrix.columns + 1 - first_row);
-    piece.resize(matrix, n_rows);
-    read(first_row * matrix.row_bytes, piece.codes);
-    if (!piece.scales.empty())
-      read(scales_at(matrix, first_row), std::as_writable_bytes(std::span(piece.scales)));
+    const int64_t first_row = at / part.columns;
+    const int64_t n_rows = std::min(piece_rows(part), (end - 1) / part.columns + 1 - first_row);
+    piece.resize(part, n_rows);
+    read(codes_at(part, first_row), piece.codes);
+    if (part.is_nested()) {
+      read(scales_at(part, first_row), piece.nested_codes);
+      unnest(piece.nested_codes.data(), nested.data(), first_row * part.row_scales, piece.scales);
+    } else if (!piece.scales.empty()) {
+      read(scales_at(part, first_row), std::as_writable_bytes(std::span(piece.scales)));
+    }
     for (int64_t row = 0; row < n_rows; ++row) {
-      const int64_t column = at % matrix.columns, n = std::min(matrix.columns - column, end - at);
+      const int64_t column = at % part.columns, n = std::min(part.columns - column, end - at);
       const auto to = values.subspan(static_cast<size_t>(at - first_value), static_cast<size_t>(n));
-      const std::byte* codes = piece.codes.data() + row * matrix.row_bytes;
-      if (is_quantised(matrix.storage))
-        dequantise(matrix, codes, piece.scales.data() + row * matrix.row_scales, column, to);
+      const std::byte* codes = piece.codes.data() + row * part.row_bytes;
+      if (is_quantised(part.storage))
+        dequantise(part, codes, piece.scales.data() + row * part.row_scales, column, to);
       else
         simd::convert(to.data(), DType::f32,
-                      codes + column * static_cast<int64_t>(size_of(matrix.type)), matrix.type, n);
+                      codes + column * static_cast<int64_t>(size_of(part.type)), part.type, n);
       at += n;
     }
+  }
+}
+
+/** The begin and the end of what a part has of a range of values, counted in the part. */
+std::pair<int64_t, int64_t> in_part(const StoredMatrix& part, int64_t begin, int64_t end) {
+  const int64_t first = part.first_row * part.columns;
+  return {std::max(begin, first) - first, std::min(end, first + part.rows * part.columns) - first};
+}
+
+}  // namespace
+
+void write_rows(const StoredParts& parts,
+                int64_t first_row,
+                std::span<const float> values,
+                const WriteStored& write,
+                const ScalesOfPart& scales_of) {
+  const int64_t columns = parts.front().columns, n_rows = std::ssize(values) / columns;
+  FERRY_CHECK(n_rows * columns == std::ssize(values), "{} values of rows of {}", values.size(),
+              columns);
+  const int64_t first = first_row * columns;
+  for (const StoredMatrix& part : parts) {
+    const auto [begin, end] = in_part(part, first, first + std::ssize(values));
+    if (begin >= end) continue;
+    const int64_t at = part.first_row * columns + begin - first;
+    write_part(part, begin / columns,
+               values.subspan(static_cast<size_t>(at), static_cast<size_t>(end - begin)), write,
+               scales_of);
+  }
+}
+
+void read_rows(const StoredParts& parts,
+               int64_t first_value,
+               std::span<float> values,
+               const ReadStored& read) {
+  for (const StoredMatrix& part : parts) {
+    const auto [begin, end] = in_part(part, first_value, first_value + std::ssize(values));
+    if (begin >= end) continue;
+    const int64_t at = part.first_row * part.columns + begin - first_value;
+    read_part(part, begin,
+              values.subspan(static_cast<size_t>(at), static_cast<size_t>(end - begin)), read);
   }
 }
 

@@ -209,7 +209,7 @@ TensorEntry take_entry(Cursor& cursor) {
   if (!type)
     throw GgufFault{
         fmt::format("has the tensor '{}' of type {}, which Ferry does not read", name, number),
-        "Ferry reads F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K"};
+        "Ferry reads F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K and MXFP4"};
   entry.tensor.type = *type;
   if (shape.back() % block_elements(*type) != 0)
     throw GgufFault{fmt::format("has the tensor '{}' of {} with rows of {}, no multiple of {}",

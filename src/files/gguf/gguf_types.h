@@ -24,6 +24,7 @@ enum class GgufType : uint32_t {
   q5_k = 13,
   q6_k = 14,
   bf16 = 30,
+  mxfp4 = 39,
 };
 
 /** "F16", "Q8_0". */
@@ -38,9 +39,15 @@ int64_t bytes_of(GgufType type, int64_t n_elements);
 
 /** Whole blocks as fp32. Sizes that do not go together are our bug. */
 void decode_gguf(GgufType type, std::span<const std::byte> bytes, std::span<float> out);
+/** Elements of whole blocks from one of them on. */
+void decode_gguf(GgufType type,
+                 std::span<const std::byte> bytes,
+                 int64_t first,
+                 std::span<float> out);
 
 /** Whole blocks of F32, F16, BF16 or Q8_0, rounded to the nearest. A value that is too large for
- * F16, or for the scale of Q8_0, becomes infinite. Other types are our bug. */
+ * F16, or for the scale of Q8_0, becomes infinite. Other types are our bug. Linked with the writer.
+ */
 void encode_gguf(GgufType type, std::span<const float> values, std::span<std::byte> out);
 
 }  // namespace ferry

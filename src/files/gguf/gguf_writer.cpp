@@ -122,18 +122,27 @@ GgufWriter::GgufWriter(const std::filesystem::path& path,
   file_.append(header.bytes());
 }
 
-void GgufWriter::write(std::string_view name, std::span<const float> values) {
+GgufWriter::Progress& GgufWriter::progress_of(std::string_view name, int64_t n_bytes) {
   const auto found = progress_.find(std::string(name));
   FERRY_CHECK(found != progress_.end(), "tensor '{}' was not declared", name);
   Progress& progress = found->second;
-  const int64_t n_bytes = bytes_of(progress.type, std::ssize(values));
   FERRY_CHECK(n_bytes <= progress.end_bytes - progress.next_bytes,
               "tensor '{}' has room for {} bytes, not {}", name,
               progress.end_bytes - progress.next_bytes, n_bytes);
-  encoded_.resize(static_cast<size_t>(n_bytes));
-  encode_gguf(progress.type, values, encoded_);
-  file_.write_at(progress.next_bytes, encoded_);
-  progress.next_bytes += n_bytes;
+  return progress;
+}
+
+void GgufWriter::write(std::string_view name, std::span<const float> values) {
+  const GgufType type = progress_of(name, 0).type;
+  encoded_.resize(static_cast<size_t>(bytes_of(type, std::ssize(values))));
+  encode_gguf(type, values, encoded_);
+  write_blocks(name, encoded_);
+}
+
+void GgufWriter::write_blocks(std::string_view name, std::span<const std::byte> blocks) {
+  Progress& progress = progress_of(name, std::ssize(blocks));
+  file_.write_at(progress.next_bytes, blocks);
+  progress.next_bytes += std::ssize(blocks);
 }
 
 void GgufWriter::finish() {

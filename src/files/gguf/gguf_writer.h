@@ -37,6 +37,8 @@ class GgufWriter {
 
   /** The next values of the tensor, whole blocks, in the type of the tensor. */
   void write(std::string_view name, std::span<const float> values);
+  /** The next blocks of the tensor, as they are in memory: of any type. */
+  void write_blocks(std::string_view name, std::span<const std::byte> blocks);
 
   /** The file appears; a tensor that is not complete is our own bug. */
   void finish();
@@ -46,6 +48,8 @@ class GgufWriter {
     GgufType type = GgufType::f32;
     int64_t next_bytes = 0, end_bytes = 0;  ///< places in the file
   };
+
+  Progress& progress_of(std::string_view name, int64_t n_bytes);
 
   AtomicFile file_;
   std::unordered_map<std::string, Progress> progress_;

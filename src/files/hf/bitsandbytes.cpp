@@ -128,6 +128,7 @@ class Quantised {
     if (map.size() != codes->map.size()) refuse(name + ".quant_map", "has not 16 values");
     std::ranges::copy(map, codes->map.begin());
     codes->values_per_scale = state.block;
+    codes->columns = state.shape.empty() ? 1 : state.shape.back();
     take_scales(name, state, *codes);
     codes->codes = packed.bytes;
     int64_t n = 1;
@@ -156,13 +157,13 @@ class Quantised {
     if (indices.type != StoredType::u8) refuse(of_blocks, "is not of U8");
     codes.scales = indices.bytes;
     codes.nested_map = floats(name + ".nested_quant_map");
-    codes.nested_scales = floats(name + ".nested_absmax");
+    codes.nested_scales_ = floats(name + ".nested_absmax");
     codes.nested_block = state.nested_block;
     codes.nested_offset = state.nested_offset;
     constexpr size_t kMap = 256;
     const auto block = static_cast<size_t>(state.nested_block);
     if (codes.nested_map.size() != kMap ||
-        codes.nested_scales.size() != (indices.bytes.size() + block - 1) / block)
+        codes.nested_scales_.size() != (indices.bytes.size() + block - 1) / block)
       refuse(of_blocks, "has nested scales of another number");
   }
 
@@ -196,7 +197,7 @@ class Quantised {
 float QuantisedCodes::scale(size_t index) const {
   if (!nested_map.empty())
     return nested_map[std::to_integer<size_t>(scales[index])] *
-               nested_scales[index / static_cast<size_t>(nested_block)] +
+               nested_scales_[index / static_cast<size_t>(nested_block)] +
            nested_offset;
   float value = 0;
   std::memcpy(&value, scales.data() + index * sizeof value, sizeof value);
@@ -218,6 +219,34 @@ void QuantisedCodes::values(int64_t first, std::span<float> out) const {
       }
     }
   }
+}
+
+std::span<const std::byte> QuantisedCodes::bytes_of(int64_t first, int64_t n) const {
+  const auto byte_of = [&](int64_t element) { return static_cast<size_t>(element * bits / 8); };
+  return codes.subspan(byte_of(first), byte_of(first + n) - byte_of(first));
+}
+
+std::string_view QuantisedCodes::storage() const {
+  constexpr int64_t kBlock = 64, kNested_block = 256;
+  const bool is_usual = bits == 4 && values_per_scale == kBlock && nested_block == kNested_block &&
+                        !nested_map.empty() && columns % kBlock == 0;
+  return is_usual ? "nf4_nested" : std::string_view();
+}
+
+void QuantisedCodes::read_rows(int64_t first, int64_t n, std::span<std::byte> out) const {
+  const auto row_bytes = static_cast<size_t>(columns / 2);
+  std::ranges::copy(
+      codes.subspan(static_cast<size_t>(first) * row_bytes, static_cast<size_t>(n) * row_bytes),
+      out.begin());
+}
+
+TensorCodes::NestedScales QuantisedCodes::nested_scales() const {
+  if (nested_map.empty()) return {};
+  return {.codes = scales,
+          .offset = nested_offset,
+          .scales = nested_scales_,
+          .value_map = map,
+          .scale_map = nested_map};
 }
 
 Dequantised dequantised(std::span<const StoredTensor* const> tensors, const std::string& file) {

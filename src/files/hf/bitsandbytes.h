@@ -13,18 +13,20 @@
 #include <vector>
 
 #include "src/files/safetensors/safetensors.h"
+#include "src/files/tensor_codes.h"
 
 namespace ferry {
 
 /** The codes of a tensor, in the file, and their scales. */
-struct QuantisedCodes {
+struct QuantisedCodes final : TensorCodes {
+  int64_t columns = 0;
   int bits = 4;                 ///< 4: an index into `map`, the first in the high half of a byte
   std::array<float, 16> map{};  ///< of 4 bits
   int64_t values_per_scale = 64;
   std::span<const std::byte> codes;
   std::span<const std::byte> scales;  ///< fp32, or where they are nested a byte each
-  /** A nested scale i is nested_map[byte] * nested_scales[i / nested_block] + offset. */
-  std::vector<float> nested_map, nested_scales;
+  /** A nested scale i is nested_map[byte] * nested_scales_[i / nested_block] + offset. */
+  std::vector<float> nested_map, nested_scales_;
   int64_t nested_block = 256;
   float nested_offset = 0;
 
@@ -35,7 +37,11 @@ struct QuantisedCodes {
   }
 
   /** The values from `first` on, as bitsandbytes makes them in fp32. */
-  void values(int64_t first, std::span<float> out) const;
+  void values(int64_t first, std::span<float> out) const override;
+  std::span<const std::byte> bytes_of(int64_t first, int64_t n) const override;
+  std::string_view storage() const override;
+  void read_rows(int64_t first, int64_t n, std::span<std::byte> out) const override;
+  NestedScales nested_scales() const override;
 };
 
 /** The tensors of a model without quantisation, and the names of the tensors they were made of. */

@@ -16,6 +16,7 @@
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/base/process/movement.h"
+#include "src/files/gguf/gguf_tensors.h"
 #include "src/files/hf/bitsandbytes.h"
 
 namespace ferry {
@@ -190,6 +191,12 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
     const stdfs::path single =
         path / (is_model ? weights_name(stem) : std::string(kTorchWeightsName));
     index_path = path / (is_model ? weights_index_name(stem) : std::string(kTorchIndexName));
+    const bool is_torch = path_exists(single) || path_exists(index_path);
+    if (const stdfs::path gguf = path / kGgufWeightsName;
+        !is_model && !is_torch && path_exists(gguf)) {
+      reader.add_gguf(gguf);
+      return reader;
+    }
     if (path_exists(single)) {
       reader.add_file(single);
       reader.dequantise();
@@ -201,6 +208,9 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
              "is the download complete?");
   } else if (path.extension() == ".json") {
     index_path = path;
+  } else if (path.extension() == ".gguf") {
+    reader.add_gguf(path);
+    return reader;
   } else {
     reader.add_file(path);
     reader.dequantise();
@@ -239,6 +249,17 @@ void CheckpointReader::add_file(const stdfs::path& path) {
                          path.string()),
              "a tensor may be in one shard only: fetch or export the model again");
     index_.emplace(tensor.name, &tensor);
+    tensors_.push_back(&tensor);
+  }
+}
+
+void CheckpointReader::add_gguf(const stdfs::path& path) {
+  // Codes point to the file's tensors: it stays where it is when the reader moves.
+  const GgufFile& file = gguf_files_.emplace_back(GgufFile::open(path));
+  of_gguf_ = gguf_tensors(file);
+  for (const StoredTensor& tensor : of_gguf_) {
+    if (!index_.emplace(tensor.name, &tensor).second)
+      refuse(fmt::format("tensor '{}' is twice in '{}'", tensor.name, path.string()));
     tensors_.push_back(&tensor);
   }
 }
@@ -366,13 +387,7 @@ void CheckpointReader::read_part(const StoredTensor& tensor,
 void CheckpointReader::release_pages(const StoredTensor& tensor,
                                      int64_t first_element,
                                      int64_t n_elements) {
-  if (tensor.codes) {
-    const int bits = tensor.codes->bits;
-    const auto byte_of = [&](int64_t element) { return static_cast<size_t>(element * bits / 8); };
-    const size_t begin = byte_of(first_element);
-    return release_pages(tensor,
-                         tensor.bytes.subspan(begin, byte_of(first_element + n_elements) - begin));
-  }
+  if (tensor.codes) return release_pages(tensor, tensor.codes->bytes_of(first_element, n_elements));
   if (!tensor.strides.empty()) return release_pages(tensor, tensor.bytes);
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   release_pages(tensor, tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,

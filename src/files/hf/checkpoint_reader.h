@@ -1,8 +1,8 @@
 #pragma once
 // The weights of a model directory behind one interface: `model.safetensors`, or shards with
-// `model.safetensors.index.json`, or else the same of `pytorch_model.bin`. A path comes in; tensors
-// by name, as stored or as fp32, go out. The trainer's weight loading, export and evaluation call
-// it.
+// `model.safetensors.index.json`, or else the same of `pytorch_model.bin`, or `model.gguf`. A path
+// comes in; tensors by name, as stored or as fp32, go out. The trainer's weight loading, export and
+// evaluation call it.
 
 #include <cstdint>
 #include <deque>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/files/gguf/gguf.h"
 #include "src/files/pickle/torch_file.h"
 #include "src/files/safetensors/safetensors.h"
 
@@ -25,6 +26,8 @@ inline constexpr std::string_view kWeightsIndexName = "model.safetensors.index.j
 /** What transformers wrote before safetensors; read where there is nothing else. */
 inline constexpr std::string_view kTorchWeightsName = "pytorch_model.bin";
 inline constexpr std::string_view kTorchIndexName = "pytorch_model.bin.index.json";
+/** In the directory that is made of a GGUF file (src/files/gguf/gguf_directory.h). */
+inline constexpr std::string_view kGgufWeightsName = "model.gguf";
 /** The same for files of another stem than "model". */
 inline std::string weights_name(std::string_view stem) {
   return std::string(stem) + ".safetensors";
@@ -33,8 +36,8 @@ inline std::string weights_index_name(std::string_view stem) {
   return weights_name(stem) + ".index.json";
 }
 
-/** Reads a checkpoint of one or more files, of safetensors or of torch.save. Tensors that
- * bitsandbytes has quantised are there with the values that they stand for.
+/** Reads a checkpoint of one or more files, of safetensors or of torch.save, or of a GGUF file.
+ * Tensors that are quantised are there with the values that they stand for.
  *
  *   auto reader = CheckpointReader::open("models/minilm");
  *   const int64_t shape[] = {30522, 384};
@@ -107,6 +110,7 @@ class CheckpointReader {
   CheckpointReader() = default;
 
   void add_file(const std::filesystem::path& path);
+  void add_gguf(const std::filesystem::path& path);
   void read_rounded(const StoredTensor& tensor,
                     int64_t first_byte,
                     int64_t n_bytes,
@@ -117,7 +121,8 @@ class CheckpointReader {
   std::filesystem::path path_;
   std::vector<SafetensorsFile> safetensors_;
   std::vector<TorchFile> torch_files_;
-  std::deque<StoredTensor> dequantised_;
+  std::vector<GgufFile> gguf_files_;
+  std::deque<StoredTensor> dequantised_, of_gguf_;
   std::vector<const StoredTensor*> tensors_;
   std::unordered_map<std::string_view, const StoredTensor*> index_;      // keys lie in the tensors
   std::unordered_map<std::string_view, std::filesystem::path> file_of_;  // by name

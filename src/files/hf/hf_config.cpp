@@ -97,21 +97,44 @@ HfConfig HfConfig::parse(std::string text, std::string origin) {
 namespace {
 
 constexpr const char* kQuantisation = "quantization_config";
+constexpr const char* kNestsScales = "bnb_4bit_use_double_quant";
 
-/** The form of bitsandbytes that a configuration names; empty: none. */
-std::string bitsandbytes_in(const JsonReader& config) {
+std::optional<JsonReader> quantisation_in(const JsonReader& config) {
   const auto settings = config.is_object() ? config.find(kQuantisation) : std::nullopt;
-  if (!settings || !settings->is_object()) return {};
+  return settings && settings->is_object() ? settings : std::nullopt;
+}
+
+/** The form that a configuration names; empty: none that is read. */
+std::string quantised_in(const JsonReader& config) {
+  const auto settings = quantisation_in(config);
+  if (!settings) return {};
   const bool has_4_bits = settings->flag("load_in_4bit", false),
              has_8_bits = settings->flag("load_in_8bit", false);
   const std::string method =
       settings->text("quant_method", has_4_bits || has_8_bits ? "bitsandbytes" : "");
+  if (method == "gguf") return method;
   if (method != "bitsandbytes") return {};
   return has_8_bits ? "int8" : settings->text("bnb_4bit_quant_type", "fp4");
 }
 
-JsonReader without_bitsandbytes(JsonReader config) {
-  if (bitsandbytes_in(config).empty()) return config;
+std::vector<std::string> values_in(const JsonReader& config) {
+  const auto settings = quantisation_in(config);
+  const auto modules = settings ? settings->find("modules_to_not_convert") : std::nullopt;
+  return modules ? modules->texts() : std::vector<std::string>();
+}
+
+std::map<std::string, std::string> storages_in(const JsonReader& config) {
+  std::map<std::string, std::string> storages;
+  const auto settings = quantisation_in(config);
+  const auto its = settings ? settings->find("storages") : std::nullopt;
+  if (its)
+    for (const auto& [name, storage] : its->fields())
+      storages.emplace(name, storage.text());
+  return storages;
+}
+
+JsonReader without_quantisation(JsonReader config) {
+  if (quantised_in(config).empty()) return config;
   ordered_json rest = config.value();
   rest.erase(kQuantisation);
   return JsonReader::of(std::move(rest), {config.file(), "model.config", kHintOfValues});
@@ -120,13 +143,34 @@ JsonReader without_bitsandbytes(JsonReader config) {
 }  // namespace
 
 HfConfig::HfConfig(JsonReader fields)
-    : quantised(bitsandbytes_in(text_part_of(fields))),
-      fields_(without_bitsandbytes(text_part_of(std::move(fields)))),
-      json_(fields_.value()) {
+    : HfConfig(text_part_of(std::move(fields)), HfConfig::TextPart()) {}
+
+HfConfig::HfConfig(JsonReader fields, TextPart)
+    : quantised(quantised_in(fields)),
+      storages(storages_in(fields)),
+      modules_with_values(values_in(fields)),
+      fields_(without_quantisation(fields)),
+      json_(fields_.value()),
+      quantisation_(quantised.empty() ? ordered_json() : fields.at(kQuantisation).value()) {
+  has_nested_scales = quantised == "nf4" && quantisation_in(fields)->flag(kNestsScales, false);
   model_type = fields_.text("model_type");
   if (const auto names = fields_.find("architectures")) architectures = names->texts();
   problem_type = fields_.text("problem_type", "");
   read_labels();
+}
+
+nlohmann::ordered_json HfConfig::with_quantisation() const {
+  ordered_json whole = *json_;
+  if (!quantised.empty()) whole[kQuantisation] = *quantisation_;
+  return whole;
+}
+
+void HfConfig::take_quantisation(const HfConfig& of) {
+  quantised = of.quantised;
+  storages = of.storages;
+  modules_with_values = of.modules_with_values;
+  has_nested_scales = of.has_nested_scales;
+  quantisation_ = of.quantisation_;
 }
 
 void HfConfig::read_labels() {

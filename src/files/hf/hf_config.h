@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -31,10 +32,16 @@ class HfConfig {
   std::string
       problem_type;  // "" or single_label_classification, multi_label_classification, regression
 
-  /** "nf4", "fp4" or "int8" where bitsandbytes has quantised the weights; else empty. They are read
-   * with their values (bitsandbytes.h), and written without quantisation: json() does not say it.
-   */
+  /** "nf4", "fp4" or "int8" where bitsandbytes has quantised the weights, "gguf" where they are a
+   * GGUF file's, "mxfp4" where they are as gpt-oss has them; else empty. They are read with their
+   * values, and written without quantisation: json() does not say it. */
   std::string quantised;
+  /** The storages of matrices in the files, by names of tensors (models/core/storage.h). */
+  std::map<std::string, std::string> storages;
+  /** Parts of the names of modules that are not quantised, of "mxfp4", which names no others. */
+  std::vector<std::string> modules_with_values;
+  /** The scales of nf4 are quantised, too. */
+  bool has_nested_scales = false;
 
   /** The fields of a family, as they were read. */
   const JsonReader& fields() const { return fields_; }
@@ -49,17 +56,25 @@ class HfConfig {
 
   /** The whole file in its own order, with the changes. */
   const nlohmann::ordered_json& json() const { return *json_; }
+  /** The same with what it says of quantisation, for another process that reads the same files. */
+  nlohmann::ordered_json with_quantisation() const;
+  /** Takes over what another one says of quantisation: a run's directory does not say it. */
+  void take_quantisation(const HfConfig& of);
   /** Any other key, kept for write_json_file. */
   void set(std::string_view key, nlohmann::ordered_json value);
   const std::string& origin() const { return fields_.file(); }
 
  private:
+  struct TextPart {};
+
   explicit HfConfig(JsonReader fields);
+  /** The part for texts. */
+  HfConfig(JsonReader fields, TextPart);
 
   void read_labels();
 
   JsonReader fields_;
-  JsonValue json_;
+  JsonValue json_, quantisation_;
 };
 
 }  // namespace ferry

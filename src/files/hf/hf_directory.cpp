@@ -70,6 +70,7 @@ HfDirectory HfDirectory::open_adapter(const std::filesystem::path& path,
   const bool has_config = path_exists(path / "config.json");
   HfDirectory directory(path, HfConfig::load((has_config ? path : base) / "config.json"));
   directory.base_ = base;
+  if (has_config) directory.config_.take_quantisation(HfConfig::load(base / "config.json"));
   directory.adapter_ = read_peft_config(path / kPeftConfigName);
   directory.has_tokenizer_ = std::ranges::any_of(
       kTokenizerFiles, [&](const char* name) { return path_exists(path / name); });

@@ -59,8 +59,10 @@ Error no_weights(const RepoTree& tree, const RepoName& repo) {
   const std::string what =
       fmt::format("'{}' has neither {} nor {}", repo.text(), kWeightsName, kTorchWeightsName);
   if (has(".gguf"))
-    return Error(Fault::data, "hub.model", what + ", and GGUF is a form for inference",
-                 "give the model that it was made of");
+    return Error(
+        Fault::data, "hub.model", what + ", and GGUF files are not fetched by name",
+        "fetch one file of it, and name that: --model FILE.gguf; or give the model that it "
+        "was made of");
   return Error(Fault::data, "hub.model", what, "give a repository with safetensors");
 }
 

@@ -59,7 +59,7 @@ StoredType stored_type_of(DType type);
 /** "[30522, 384]". */
 std::string format_shape(std::span<const int64_t> shape);
 
-struct QuantisedCodes;  // src/files/hf/bitsandbytes.h
+class TensorCodes;  // src/files/tensor_codes.h
 
 /** One tensor of an open file. `bytes` lives as long as the file object and may be unaligned. Where
  * there are strides they are more than the tensor's own: from its first element to its last. */
@@ -70,7 +70,7 @@ struct StoredTensor {
   std::span<const std::byte> bytes;
   std::vector<int64_t> strides = {};  ///< in elements; none: row-major, without gaps
   /** Its values are made of these, and `bytes` are theirs; null: it is not quantised. */
-  std::shared_ptr<const QuantisedCodes> codes = {};
+  std::shared_ptr<const TensorCodes> codes = {};
 
   int64_t n_elements() const;
   int64_t n_bytes() const;  ///< of the elements alone

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "src/base/error.h"
+#include "src/files/gguf/gguf_names.h"
 #include "src/files/plain_file.h"
 #include "src/text/pre_tokenizers/byte_level.h"
 #include "src/text/spec/sentence_piece_file.h"
@@ -30,44 +31,6 @@ constexpr std::string_view kMetaspace = "\u2581";
   throw Error(Fault::data, "gguf.tokenizer",
               fmt::format("'{}' {}, which a GGUF file cannot say", file.string(), what),
               hint.empty() ? "export a Hugging Face directory in its place: --format hf" : hint);
-}
-
-// The patterns that llama.cpp has under a name. A ByteLevel that splits is kByteWords.
-constexpr std::string_view kByteWords = "words", kEachDigit = "digits";
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
-    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
-    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kO200k =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
-    R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-struct KnownSplit {
-  std::string_view pre;
-  std::vector<std::string_view> steps;
-  bool ignores_merges = false;  ///< llama.cpp takes a piece that is a token as it is
-};
-
-const std::vector<KnownSplit>& known_splits() {
-  static const std::vector<KnownSplit> splits = {
-      {"gpt-2", {kByteWords}},
-      {"smollm", {kEachDigit, kByteWords}},
-      {"llama-bpe", {kLlama3}, true},
-      {"dbrx", {kLlama3}},
-      {"qwen2", {kQwen2}},
-      {"tekken", {kTekken}, true},
-      {"gpt-4o", {kO200k}},
-  };
-  return splits;
 }
 
 std::string text_at(const Json& section, const char* key) {
@@ -103,7 +66,7 @@ bool is_replace(const Json& section, std::string_view from, std::string_view to)
          text_at(section_of(section, "pattern"), "String") == from;
 }
 
-/** Its steps as known_splits() has them. */
+/** Its steps as gguf_splits() has them. */
 std::vector<std::string> steps_of(const fs::path& file, const Json& pre_tokenizer) {
   std::vector<std::string> steps;
   const std::vector<Json> parts = parts_of(pre_tokenizer, "pretokenizers");
@@ -113,9 +76,9 @@ std::vector<std::string> steps_of(const fs::path& file, const Json& pre_tokenize
       // At the top the flag may be the configuration's: see below.
       if (parts.size() > 1 && flag_at(part, "add_prefix_space", true))
         refuse(file, "puts a blank before a text");
-      if (flag_at(part, "use_regex", true)) steps.emplace_back(kByteWords);
+      if (flag_at(part, "use_regex", true)) steps.emplace_back(kSplitsByteWords);
     } else if (type == "Digits" && flag_at(part, "individual_digits", false)) {
-      steps.emplace_back(kEachDigit);
+      steps.emplace_back(kSplitsEachDigit);
     } else if (type == "Split" && text_at(part, "behavior") == "Isolated" &&
                !flag_at(part, "invert", false)) {
       steps.push_back(text_at(section_of(part, "pattern"), "Regex"));
@@ -129,7 +92,7 @@ std::vector<std::string> steps_of(const fs::path& file, const Json& pre_tokenize
 std::string pre_of(const fs::path& file,
                    const std::vector<std::string>& steps,
                    bool ignores_merges) {
-  for (const KnownSplit& known : known_splits())
+  for (const GgufSplit& known : gguf_splits())
     if (std::ranges::equal(known.steps, steps) && known.ignores_merges == ignores_merges)
       return std::string(known.pre);
   std::string shown = "nothing";

@@ -18,6 +18,7 @@
 #include "src/base/error.h"
 #include "src/base/json/json_reader.h"
 #include "src/chat/template_source.h"
+#include "src/files/gguf/gguf_names.h"
 #include "src/files/hf/end_ids.h"
 #include "src/tasks/task.h"
 #include "src/text/spec/gguf_tokens.h"
@@ -37,101 +38,34 @@ constexpr const char* kTakeHf = "export a Hugging Face directory in its place: -
               hint);
 }
 
-/** One family for llama.cpp. */
+/** A family, and what llama.cpp computes of it. */
 struct Architecture {
-  std::string_view model_type, name;
-  std::string_view words, norm, head, layers;  ///< prefixes of Hugging Face's names
-  /** Modules of a layer, Hugging Face's and llama.cpp's. */
-  std::vector<std::pair<std::string_view, std::string_view>> modules;
+  const GgufNames* names = nullptr;
   std::vector<RopeScaling> scalings;
   bool has_biases = false;  ///< attention's and the MLP's where the configuration says so
 };
 
-std::vector<std::pair<std::string_view, std::string_view>> llama_modules(bool norms_outputs) {
-  std::vector<std::pair<std::string_view, std::string_view>> modules = {
-      {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
-      {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
-      {"self_attn.qkv_proj", "attn_qkv"},  {"self_attn.o_proj", "attn_output"},
-      {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
-      {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
-      {"mlp.gate_up_proj", "ffn_up"},      {"mlp.down_proj", "ffn_down"},
-  };
-  if (norms_outputs)
-    modules.insert(modules.end(), {{"post_attention_layernorm", "post_attention_norm"},
-                                   {"pre_feedforward_layernorm", "ffn_norm"},
-                                   {"post_feedforward_layernorm", "post_ffw_norm"}});
-  else
-    modules.emplace_back("post_attention_layernorm", "ffn_norm");
-  return modules;
+/** Scalings of rotary positions that llama.cpp has for a family. */
+std::vector<RopeScaling> scalings_of(std::string_view model_type) {
+  using enum RopeScaling;
+  if (model_type == "gpt2") return {none};
+  if (model_type == "phi3") return {none, longrope};
+  std::vector<RopeScaling> scalings = {none, linear, dynamic};
+  const bool is_llama = model_type == "llama" || model_type == "mistral";
+  if (is_llama || model_type.starts_with("qwen")) scalings.push_back(yarn);
+  if (is_llama) scalings.push_back(llama3);
+  return scalings;
 }
 
-Architecture of_llama_build(std::string_view model_type,
-                            std::string_view name,
-                            std::vector<RopeScaling> scalings,
-                            bool norms_outputs = false) {
-  return {.model_type = model_type,
-          .name = name,
-          .words = "model.embed_tokens",
-          .norm = "model.norm",
-          .head = "lm_head",
-          .layers = "model.layers.",
-          .modules = llama_modules(norms_outputs),
-          .scalings = std::move(scalings)};
-}
-
-const std::vector<Architecture>& architectures() {
-  static const std::vector<Architecture> all = [] {
-    using enum RopeScaling;
-    std::vector<Architecture> made = {
-        of_llama_build("llama", "llama", {none, linear, dynamic, yarn, llama3}),
-        of_llama_build("mistral", "llama", {none, linear, dynamic, yarn, llama3}),
-        of_llama_build("qwen2", "qwen2", {none, linear, dynamic, yarn}),
-        of_llama_build("qwen3", "qwen3", {none, linear, dynamic, yarn}),
-        of_llama_build("gemma", "gemma", {none, linear, dynamic}),
-        of_llama_build("gemma2", "gemma2", {none, linear, dynamic}, true),
-        of_llama_build("gemma3_text", "gemma3", {none, linear, dynamic}, true),
-        of_llama_build("phi3", "phi3", {none, longrope}),
-    };
-    made[0].has_biases = true;
-    made.push_back({.model_type = "gpt2",
-                    .name = "gpt2",
-                    .words = "transformer.wte",
-                    .norm = "transformer.ln_f",
-                    .head = "lm_head",
-                    .layers = "transformer.h.",
-                    .modules = {{"ln_1", "attn_norm"},
-                                {"attn.c_attn", "attn_qkv"},
-                                {"attn.c_proj", "attn_output"},
-                                {"ln_2", "ffn_norm"},
-                                {"mlp.c_fc", "ffn_up"},
-                                {"mlp.c_proj", "ffn_down"}},
-                    .scalings = {none},
-                    .has_biases = true});
-    made.push_back({.model_type = "gpt_neox",
-                    .name = "gptneox",
-                    .words = "gpt_neox.embed_in",
-                    .norm = "gpt_neox.final_layer_norm",
-                    .head = "embed_out",
-                    .layers = "gpt_neox.layers.",
-                    .modules = {{"input_layernorm", "attn_norm"},
-                                {"attention.query_key_value", "attn_qkv"},
-                                {"attention.dense", "attn_output"},
-                                {"post_attention_layernorm", "ffn_norm"},
-                                {"mlp.dense_h_to_4h", "ffn_up"},
-                                {"mlp.dense_4h_to_h", "ffn_down"}},
-                    .scalings = {none, linear, dynamic},
-                    .has_biases = true});
-    return made;
-  }();
-  return all;
-}
-
-const Architecture& architecture_of(const HfDirectory& model) {
-  const auto found =
-      std::ranges::find(architectures(), model.config().model_type, &Architecture::model_type);
-  if (found != architectures().end()) return *found;
+Architecture architecture_of(const HfDirectory& model) {
+  const std::string& type = model.config().model_type;
+  const auto found = std::ranges::find(gguf_names(), type, &GgufNames::model_type);
+  if (found != gguf_names().end())
+    return {.names = &*found,
+            .scalings = scalings_of(type),
+            .has_biases = type == "llama" || type == "gpt2" || type == "gpt_neox"};
   std::vector<std::string_view> names;
-  for (const Architecture& known : architectures())
+  for (const GgufNames& known : gguf_names())
     names.push_back(known.model_type);
   refuse(
       model,
@@ -189,7 +123,7 @@ class Describer {
         type_(type),
         name_(name),
         arch_(architecture_of(model)),
-        keys_(arch_.name) {}
+        keys_(arch_.names->architecture) {}
 
   GgufModel describe() {
     check_head();
@@ -208,7 +142,7 @@ class Describer {
   }
 
  private:
-  bool is(std::string_view model_type) const { return arch_.model_type == model_type; }
+  bool is(std::string_view model_type) const { return arch_.names->model_type == model_type; }
   bool is_gemma() const { return is("gemma") || is("gemma2") || is("gemma3_text"); }
   int64_t head_dim() const { return table_.head_width; }
 
@@ -275,26 +209,6 @@ class Describer {
 
   // ---- Tensors
 
-  /** llama.cpp's name of a tensor; empty where it has none. */
-  std::string gguf_name(std::string_view hf) const {
-    const size_t dot = hf.rfind('.');
-    const std::string_view module = hf.substr(0, dot), kind = hf.substr(dot);
-    const std::pair<std::string_view, std::string_view> outer[] = {
-        {arch_.words, "token_embd"},
-        {arch_.norm, "output_norm"},
-        {arch_.head, "output"},
-        {"transformer.wpe", "position_embd"}};
-    for (const auto& [theirs, its] : outer)
-      if (module == theirs) return fmt::format("{}{}", its, kind);
-    if (!module.starts_with(arch_.layers)) return {};
-    const std::string_view rest = module.substr(arch_.layers.size());
-    const size_t end = rest.find('.');
-    for (const auto& [theirs, its] : arch_.modules)
-      if (rest.substr(end + 1) == theirs)
-        return fmt::format("blk.{}.{}{}", rest.substr(0, end), its, kind);
-    return {};
-  }
-
   GgufType type_of(const std::string& name, const std::vector<int64_t>& shape) const {
     if (shape.size() == 1 || name.starts_with("position_embd")) return GgufType::f32;
     return shape.back() % block_elements(type_) == 0 ? type_ : GgufType::f16;
@@ -306,7 +220,7 @@ class Describer {
     if (entry.transposed) std::ranges::reverse(source.spec.shape);
     source.spec.type = type_of(name, source.spec.shape);
     const bool is_turned = name.find(".attn_q.") != name.npos || name.find(".attn_k.") != name.npos;
-    if (arch_.name == "llama" && is_turned)
+    if (arch_.names->architecture == "llama" && is_turned)
       source.order = GgufRows::neighbours, source.head_rows = head_dim();
     if (is("gpt_neox") && name.find(".attn_qkv.") != name.npos)
       source.order = GgufRows::parts, source.head_rows = head_dim();
@@ -327,7 +241,7 @@ class Describer {
       if (!stored)
         refuse(model_, fmt::format("has no tensor '{}'", entry.hf_name), "is the model complete?");
       weights_.get(stored->name, entry.hf_shape);
-      const std::string name = gguf_name(entry.hf_name);
+      const std::string name = arch_.names->gguf_name(entry.hf_name);
       FERRY_CHECK(!name.empty(), "no GGUF name of '{}'", entry.hf_name);
       add(name, entry, *stored);
       // llama.cpp takes the embeddings where there is no head, but for this family.
@@ -345,7 +259,7 @@ class Describer {
   /** A tensor of the part that is exported; a model of texts and images has others, too. */
   bool is_of_layers(std::string_view name) const {
     return name.find("layers.") != name.npos && name.find("vision") == name.npos &&
-           name.starts_with(arch_.layers.substr(0, arch_.layers.find('.')));
+           name.starts_with(arch_.names->layers.substr(0, arch_.names->layers.find('.')));
   }
 
   void add_values(const char* name, std::vector<float> values) {
@@ -391,7 +305,8 @@ class Describer {
     std::string lower = name_;
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
     const bool says_phi = lower.find("phi-3") != lower.npos || lower.find("phi3") != lower.npos;
-    if (!tokens_.takes_blanks_after) return says_phi ? std::string(arch_.name) + " model" : name_;
+    if (!tokens_.takes_blanks_after)
+      return says_phi ? std::string(arch_.names->architecture) + " model" : name_;
     for (const char* token : {"</s>", "<unk>", "<s>", "<|endoftext|>"})
       if (tokens_.find(token) < 0)
         refuse(model_, fmt::format("has special tokens that take the blanks behind them, and no "
@@ -401,11 +316,12 @@ class Describer {
   }
 
   void add_general() {
-    keys_.put("general.architecture", GgufValue::text(std::string(arch_.name)));
+    keys_.put("general.architecture", GgufValue::text(std::string(arch_.names->architecture)));
     keys_.put("general.type", GgufValue::text("model"));
     std::string name = safe_name();
     // Phi-3's name has a meaning for llama.cpp, and the architecture's own is none.
-    if (arch_.name == "phi3" && !tokens_.takes_blanks_after && name == "phi3 model") name = "model";
+    if (arch_.names->architecture == "phi3" && !tokens_.takes_blanks_after && name == "phi3 model")
+      name = "model";
     keys_.put("general.name", GgufValue::text(std::move(name)));
     int64_t n_params = 0;
     for (const GgufSource& source : tensors_)
@@ -658,7 +574,7 @@ class Describer {
   const CheckpointReader& weights_;
   GgufType type_;
   std::string name_;
-  const Architecture& arch_;
+  const Architecture arch_;
   KeyList keys_;
   ModelTable table_;
   DecoderConfig its_;

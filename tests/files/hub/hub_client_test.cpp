@@ -567,7 +567,7 @@ TEST_F(HubTest, RefusesWhatTheDiskHasNoRoomFor) {
 TEST_F(HubTest, SaysWhatARepositoryLacks) {
   hub_.put("models/org/gguf/main/config.json", "{}");
   hub_.put("models/org/gguf/main/x.gguf", "x");
-  EXPECT_THAT(refusal("org/gguf"), HasSubstr("GGUF is a form for inference"));
+  EXPECT_THAT(refusal("org/gguf"), HasSubstr("GGUF files are not fetched by name"));
   hub_.put("models/org/lora/main/adapter_config.json", "{}");
   hub_.put("models/org/lora/main/adapter_model.bin", "x");
   EXPECT_THAT(refusal("org/lora"), HasSubstr("is an adapter without adapter_model.safetensors"));

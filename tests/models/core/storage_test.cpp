@@ -9,11 +9,13 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "models/core/compile.h"
+#include "models/core/nested_scales.h"
 #include "models/decoder/decoder_table.h"
 #include "simd/kernels.h"
 
@@ -66,6 +68,66 @@ TEST(Storage, IsBitsandbytes) {
   }
 }
 
+/** Double quantisation. Its offset is a mean, whose bits are those of one order of the sum. */
+TEST(Storage, OfNestedScalesIsBitsandbytes) {
+  std::ifstream file(FERRY_SOURCE_ROOT "/tests/models/storage/golden.json");
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  const auto floats = [](const nlohmann::json& hex) {
+    const std::vector<std::byte> bytes = bytes_of(hex);
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  EXPECT_EQ(bytes_of(std::vector<float>(nested_map().begin(), nested_map().end())),
+            bytes_of(golden["nested_map"]));
+  int n_cases = 0;
+  for (const nlohmann::json& its : golden["nested"]) {
+    SCOPED_TRACE(its["name"].get<std::string>());
+    ++n_cases;
+    const std::vector<float> scales = floats(its["scales"]);
+    const int64_t n = std::ssize(scales);
+    std::vector<std::byte> codes(scales.size());
+    std::vector<float> nested(1 + static_cast<size_t>((n + 255) / 256));
+    nest(scales, codes, nested);
+    EXPECT_EQ(bytes_of(nested), bytes_of(its["nested"]));
+    EXPECT_EQ(codes, bytes_of(its["codes"]));
+    std::vector<float> back(scales.size());
+    unnest(codes.data(), nested.data(), 0, back);
+    EXPECT_EQ(bytes_of(back), bytes_of(its["back"]));
+    if (n <= 300) continue;
+    unnest(codes.data() + 300, nested.data(), 300, std::span(back).first(1));
+    EXPECT_EQ(back[0], back[300]) << "of the second block of scales";
+  }
+  EXPECT_GE(n_cases, 4);
+}
+
+/** Blocks of random codes, and what gguf 0.19 and transformers read from them. */
+TEST(Storage, OfBlocksIsGguf) {
+  std::ifstream file(FERRY_SOURCE_ROOT "/tests/models/storage/golden_blocks.json");
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  std::set<std::string> seen;
+  for (const nlohmann::json& its : golden["cases"]) {
+    const auto name = its["storage"].get<std::string>();
+    SCOPED_TRACE(name);
+    seen.insert(name);
+    Storage storage = Storage::q8_0;
+    while (name_of(storage) != name)
+      storage = static_cast<Storage>(static_cast<int>(storage) + 1);
+    const std::vector<std::byte> blocks = bytes_of(its["blocks"]);
+    const int64_t columns = its["columns"];
+    const StoredMatrix matrix = stored_matrix(storage, its["rows"], columns, DType::f32);
+    ASSERT_EQ(std::ssize(blocks), matrix.rows * matrix.row_bytes);
+    std::vector<float> back(static_cast<size_t>(matrix.rows * columns));
+    for (int64_t row = 0; row < matrix.rows; ++row)
+      for (const auto& [first, n] : {std::pair{int64_t{0}, int64_t{3}}, {3, columns - 3}})
+        dequantise(matrix, blocks.data() + row * matrix.row_bytes, nullptr, first,
+                   std::span(back).subspan(static_cast<size_t>(row * columns + first),
+                                           static_cast<size_t>(n)));
+    EXPECT_EQ(bytes_of(back), bytes_of(its["fp32"]));
+  }
+  EXPECT_EQ(seen.size(), 6U);
+}
+
 TEST(Storage, OfAFrozenMatrixIsBytesBehindWhatIsTrained) {
   ModelTable model = make_decoder_table({.family = DecoderFamily::llama,
                                          .vocab_size = 64,
@@ -96,6 +158,11 @@ TEST(Storage, OfAFrozenMatrixIsBytesBehindWhatIsTrained) {
     EXPECT_EQ(block.compiled->target.storage_of(static_cast<int>(&param - block.params.data())),
               param.storage);
   }
+  EXPECT_EQ(stored_bytes(Storage::nf4_nested, 192, 128, DType::bf16), 192 * 64 + 512 + (1 + 2) * 4);
+  EXPECT_EQ(stored_bytes(Storage::q4_k, 3, 512, DType::bf16), 3 * 2 * 144);
+  EXPECT_EQ(
+      stored_bytes(MatrixStorage({{Storage::q4_k, 2}, {Storage::q6_k, 1}}), 3, 256, DType::f32),
+      512 + 210);
   EXPECT_EQ(stored_bytes(Storage::nf4, 192, 128, DType::bf16), 192 * 64 + 192 * 2 * 4);
   EXPECT_EQ(stored_bytes(Storage::int8, 3, 5, DType::bf16), 512 + 3 * 4);
   EXPECT_EQ(stored_bytes(Storage::f32, 3, 5, DType::bf16), 60);

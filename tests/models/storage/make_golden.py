@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes golden.json: matrices as bitsandbytes quantises them on a CPU, and what it makes of them again.
+"""Writes golden.json: matrices as bitsandbytes quantises them on a CPU, and what it makes of them again, and nested scales.
 
 bitsandbytes 0.50.2 and torch have to be installed. Numbers are hexadecimal bytes, as they lie in memory.
 """
@@ -68,6 +68,23 @@ def hex_of(tensor):
     return bytes(tensor.contiguous().view(torch.uint8).flatten().tolist()).hex()
 
 
+def nested():
+    """Scales of nf4 and what double quantisation makes of them. Their mean is of one thread, since more add up otherwise."""
+    torch.set_num_threads(1)
+    torch.manual_seed(6)
+    scales = {"two": torch.tensor([0.25, 0.75]), "several": 0.05 * torch.rand(2 * 256 + 3)}
+    scales |= {"many": 0.02 * torch.randn(4096 + 40).abs(), "wide": 10 ** (8 * torch.rand(300) - 6)}
+    scales["equal"] = torch.full((64,), 0.5)
+    for name, values in scales.items():
+        # A block whose largest magnitude is its scale.
+        matrix = torch.zeros(len(values), 64)
+        matrix[:, 5] = values
+        _, state = functional.quantize_4bit(matrix, blocksize=64, quant_type="nf4", compress_statistics=True)
+        back = functional.dequantize_blockwise(state.absmax, state.state2) + state.offset
+        case = {"name": name, "scales": hex_of(values), "codes": hex_of(state.absmax), "back": hex_of(back)}
+        yield case | {"nested": hex_of(torch.cat([state.offset.view(1), state.state2.absmax]))}
+
+
 def main():
     cases = []
     for storage in ("nf4", "int8"):
@@ -77,7 +94,9 @@ def main():
             case |= {"values": hex_of(values), "codes": hex_of(codes), "scales": hex_of(scales)}
             case |= {key: hex_of(back(dtype)) for key, dtype in TYPES.items()}
             cases.append(case)
-    text = json.dumps({"bitsandbytes": bitsandbytes.__version__, "cases": cases}, indent=0)
+    golden = {"bitsandbytes": bitsandbytes.__version__, "cases": cases}
+    golden |= {"nested_map": hex_of(functional.create_dynamic_map()), "nested": list(nested())}
+    text = json.dumps(golden, indent=0)
     pathlib.Path(__file__).with_name("golden.json").write_text(text + "\n")
 
 
