@@ -6888,10 +6888,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>冻结权重的位数</translation>
     </message>
     <message>
-        <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
-        <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。当 16 位太慢或太大时才需要更少的位数：被适配的模型会有量化带来的偏差，适配器会学着弥补它。</translation>
-    </message>
-    <message>
         <source>A prompt that fills max_length leaves no room for its completion (causal-lm). leave_out: such rows are counted and left out. cut: the prompt loses its end, so that both get their share, and a chat its oldest turns. Questions without room for their context are left out.</source>
         <translation>提示占满 max_length 时，就没有续写的位置（causal-lm）。leave_out：跳过这样的行并计数。cut：截掉提示的末尾，两者各得一份；对话则去掉最早的轮次。没有位置放正文的问题会被跳过。</translation>
     </message>
@@ -7090,6 +7086,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Compare answers after an export</source>
         <translation>导出后比较回答</translation>
+    </message>
+    <message>
+        <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. stored: the blocks of the model&apos;s files (GGUF&apos;s Q8_0, Q4_0, Q4_1, Q4_K and Q6_K, and MXFP4), bit for bit. A model that is quantised already is taken as it is. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
+        <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。stored：原样保留模型文件中的量化块（GGUF 的 Q8_0、Q4_0、Q4_1、Q4_K、Q6_K 以及 MXFP4），逐位相同。已经量化的模型按原样使用。更少的位数适用于 16 位太慢或太大的训练：被适配的模型会有量化带来的误差，适配器会学着弥补。</translation>
     </message>
 </context>
 <context>

@@ -18,6 +18,7 @@
 #include "src/inputs/preflight.h"
 #include "src/plan/unlike_gpus.h"
 #include "src/request/adapters.h"
+#include "src/request/frozen_storage.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
 #include "src/train/control/best_model.h"
@@ -107,6 +108,9 @@ void make_table(Job& job, const Task& task, bool trains) {
     apply_param_options(job.config, model.table);
   else
     add_adapter_of(model.directory, model.table);
+  if (trains)
+    for (std::string& note : storage_notes(job.config, model.directory.config(), model.table))
+      job.notes.push_back(std::move(note));
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
   const int64_t n = model.tokenizer.vocab_size();
@@ -403,7 +407,7 @@ SessionFacts facts_of(const Job& job) {
 void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& options) {
   const RankSetup setup = {.config = job.config,
                            .run_id = options.drive.run,
-                           .model_config = job.model.directory.config().json().dump(),
+                           .model_config = job.model.directory.config().with_quantisation().dump(),
                            .model_origin = job.model.directory.config().origin(),
                            .head = job.model.table.head,
                            .n_labels = job.data.task->n_labels(),
