@@ -7088,6 +7088,14 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>导出后比较回答</translation>
     </message>
     <message>
+        <source>Quantises the scales of quantization = nf4, too (QLoRA&apos;s double quantisation): a byte a scale, and so 4.13 bits a weight in place of 4.5. Values are then off by a little more.</source>
+        <translation>把 quantization = nf4 的缩放系数也量化（双重量化）：每个系数一个字节，每个权重 4.13 位，而不是 4.5 位。数值的误差会略大一些。</translation>
+    </message>
+    <message>
+        <source>Scales of nf4 in fewer bits</source>
+        <translation>用更少的位存储 nf4 的缩放系数</translation>
+    </message>
+    <message>
         <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. stored: the blocks of the model&apos;s files (GGUF&apos;s Q8_0, Q4_0, Q4_1, Q4_K and Q6_K, and MXFP4), bit for bit. A model that is quantised already is taken as it is. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
         <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。stored：原样保留模型文件中的量化块（GGUF 的 Q8_0、Q4_0、Q4_1、Q4_K、Q6_K 以及 MXFP4），逐位相同。已经量化的模型按原样使用。更少的位数适用于 16 位太慢或太大的训练：被适配的模型会有量化带来的误差，适配器会学着弥补。</translation>
     </message>

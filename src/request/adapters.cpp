@@ -139,7 +139,8 @@ void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
     const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora",
-               is_of_any = option.key == "modules_to_save" || option.key == "quantization";
+               is_of_any = option.key == "modules_to_save" || option.key == "quantization" ||
+                           option.key == "double_quantization";
     if (tuning == "lora" || !(is_of_lora || (is_of_any && tuning == "full"))) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
     // A word of the command line takes back the adapters of a file or a preset.

@@ -75,9 +75,15 @@ std::string storage_note(const ModelTable& model, bool is_stored) {
 
 void store_frozen(const config::Config& config, ModelTable& model) {
   const std::string& name = config.text("quantization");
+  const bool nests = config.flag("double_quantization");
+  if (nests && name != "nf4")
+    throw Error(Fault::usage, "config.double_quantization",
+                fmt::format("double_quantization ({}) is for quantization = nf4, and that is {}",
+                            config.origin("double_quantization").where, name),
+                "add --quantization nf4, or leave it out");
   if (name == "none") return;
   std::optional<Storage> wanted;
-  if (name == "nf4") wanted = Storage::nf4;
+  if (name == "nf4") wanted = nests ? Storage::nf4_nested : Storage::nf4;
   if (name == "int8") wanted = Storage::int8;
   bool has_any = false;
   for (int b = 0; b < std::ssize(model.blocks); ++b)

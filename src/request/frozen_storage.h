@@ -1,5 +1,6 @@
 #pragma once
-// The storage of frozen matrices while adapters are trained (option quantization): fewer bits made at load, or the blocks that the model's files have.
+// The storage of frozen matrices while adapters are trained (options quantization and
+// double_quantization): fewer bits made at load, or the blocks that the model's files have.
 
 #include <string>
 #include <vector>

@@ -468,6 +468,7 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "max_train_samples max_length doc_stride packing train_batch_size "
       "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master reduction "
       "freeze tuning lora_r lora_alpha use_rslora lora_targets modules_to_save quantization "
+      "double_quantization "
       "preference_loss dtype "
       "seed "
       "data_seed deterministic device intra_op_threads");

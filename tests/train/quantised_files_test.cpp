@@ -1,10 +1,12 @@
 // Models whose files are quantised, by the whole program: a GGUF file and MXFP4 as adapters keep
-// them, and the values of a GGUF file trained whole.
+// them, the values of a GGUF file trained whole, and scales of nf4 that are quantised, too.
 
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include "models/core/nested_scales.h"
+#include "models/core/storage.h"
 #include "src/files/gguf/gguf_writer.h"
 #include "tests/train/run_test.h"
 #include "tests/train/tensor_files.h"
@@ -239,6 +241,101 @@ TEST_F(QuantisedFiles, AdaptersLearnBesideMxfp4) {
   EXPECT_NE(ferry(lora_run("wrong", "mx_wrong")).code(), 0);
   EXPECT_NE(text_of(root_ / "err").find("is not stored as mxfp4"), std::string::npos)
       << text_of(root_ / "err");
+}
+
+TEST_F(QuantisedFiles, ScalesOfNf4AreQuantisedToo) {
+  write_changed("nested_values", [&](const std::string&, const std::vector<int64_t>& shape,
+                                     std::vector<float>& values) {
+    if (shape[1] % kNf4Values_per_scale != 0) return;
+    const StoredMatrix matrix = stored_matrix(Storage::nf4_nested, shape[0], shape[1], DType::f32);
+    std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes));
+    std::vector<float> scales(static_cast<size_t>(matrix.rows * matrix.row_scales));
+    quantise(matrix, values, codes.data(), scales.data());
+    std::vector<std::byte> nested_codes(scales.size());
+    std::vector<float> nested(static_cast<size_t>(matrix.n_nested()));
+    nest(scales, nested_codes, nested);
+    unnest(nested_codes.data(), nested.data(), 0, scales);
+    for (int64_t row = 0; row < matrix.rows; ++row)
+      dequantise(matrix, codes.data() + row * matrix.row_bytes,
+                 scales.data() + row * matrix.row_scales, 0,
+                 std::span(values).subspan(static_cast<size_t>(row * matrix.columns),
+                                           static_cast<size_t>(matrix.columns)));
+  });
+  const std::vector<std::string> nests = {"--quantization=nf4", "--double-quantization=true"};
+  ASSERT_EQ(ferry(lora_run("beside_nested", "llama", nests)).code(), 0) << text_of(root_ / "err");
+  EXPECT_NE((text_of(root_ / "err") + text_of(root_ / "out")).find("nf4_nested"),
+            std::string::npos);
+  ASSERT_EQ(ferry(lora_run("of_nested", "nested_values")).code(), 0) << text_of(root_ / "err");
+  expect_same_losses("beside_nested", "of_nested");
+  fs::rename(root_ / "beside_nested/final", root_ / "final_away");
+  EXPECT_EQ(ferry({"train", "--resume=beside_nested", "--double-quantization=false"}).code(), 2);
+  EXPECT_NE(text_of(root_ / "err").find("double_quantization"), std::string::npos)
+      << text_of(root_ / "err");
+  EXPECT_EQ(ferry(lora_run("wrong_nest", "llama", {"--double-quantization=true"})).code(), 2);
+  EXPECT_NE(text_of(root_ / "err").find("is for quantization = nf4"), std::string::npos)
+      << text_of(root_ / "err");
+}
+
+/** Files of bitsandbytes with nested scales: the same bytes in memory, and so the values. */
+TEST_F(QuantisedFiles, NestedScalesOfAFileAreTaken) {
+  std::map<std::string, Tensor> beside;
+  std::mt19937 random(4);
+  write_changed("bnb_values", [&](const std::string& name, const std::vector<int64_t>& shape,
+                                  std::vector<float>& values) {
+    if (shape[1] % kNf4Values_per_scale != 0) return;
+    const StoredMatrix matrix = stored_matrix(Storage::nf4_nested, shape[0], shape[1], DType::f32);
+    std::vector<std::byte> codes(static_cast<size_t>(matrix.rows * matrix.row_bytes)),
+        scale_codes(static_cast<size_t>(matrix.rows * matrix.row_scales));
+    // No codes that Ferry would make of the values.
+    for (std::byte& code : codes)
+      code = static_cast<std::byte>(random());
+    for (std::byte& code : scale_codes)
+      code = static_cast<std::byte>(random());
+    const std::vector<float> nested = {0.05f, 0.01f};
+    ASSERT_EQ(std::ssize(nested), matrix.n_nested());
+    std::vector<float> scales(scale_codes.size());
+    unnest(scale_codes.data(), nested.data(), 0, scales);
+    for (int64_t row = 0; row < matrix.rows; ++row)
+      dequantise(matrix, codes.data() + row * matrix.row_bytes,
+                 scales.data() + row * matrix.row_scales, 0,
+                 std::span(values).subspan(static_cast<size_t>(row * matrix.columns),
+                                           static_cast<size_t>(matrix.columns)));
+    const auto bytes = [](const void* from, size_t n) {
+      const auto* its = static_cast<const std::byte*>(from);
+      return std::vector<std::byte>(its, its + n);
+    };
+    const std::string state = json({{"quant_type", "nf4"},
+                                    {"blocksize", 64},
+                                    {"dtype", "float32"},
+                                    {"shape", shape},
+                                    {"nested_blocksize", 256},
+                                    {"nested_dtype", "float32"},
+                                    {"nested_offset", nested[0]}})
+                                  .dump();
+    beside[name] = {StoredType::u8, {std::ssize(codes), 1}, codes};
+    beside[name + ".absmax"] = {StoredType::u8, {std::ssize(scale_codes)}, scale_codes};
+    beside[name + ".quant_map"] = {StoredType::f32, {16}, bytes(kNf4.data(), 64)};
+    beside[name + ".nested_absmax"] = {StoredType::f32, {1}, bytes(&nested[1], 4)};
+    beside[name + ".nested_quant_map"] = {StoredType::f32, {256}, bytes(nested_map().data(), 1024)};
+    beside[name + ".quant_state.bitsandbytes__nf4"] = {
+        StoredType::u8, {std::ssize(state)}, bytes(state.data(), state.size())};
+  });
+  fs::copy(root_ / "bnb_values", root_ / "bnb");
+  Tensors tensors = read_tensors(root_ / "bnb");
+  for (const auto& [name, tensor] : beside)
+    tensors[name] = tensor;
+  write_tensors(root_ / "bnb", tensors);
+  json config = json::parse(text_of(root_ / "bnb/config.json"));
+  config["quantization_config"] = {{"quant_method", "bitsandbytes"},
+                                   {"load_in_4bit", true},
+                                   {"bnb_4bit_quant_type", "nf4"},
+                                   {"bnb_4bit_use_double_quant", true}};
+  std::ofstream(root_ / "bnb/config.json") << config.dump();
+  ASSERT_EQ(ferry(lora_run("beside_bnb", "bnb")).code(), 0) << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "beside_bnb/config.toml").find("double_quantization = true"),
+            std::string::npos);
+  ASSERT_EQ(ferry(lora_run("beside_bnb_values", "bnb_values")).code(), 0) << text_of(root_ / "err");
+  expect_same_losses("beside_bnb", "beside_bnb_values");
 }
 
 }  // namespace

@@ -128,6 +128,16 @@ std::vector<Option> adapter_options() {
            "for bit. A model that is quantised already is taken as it is. Fewer bits are for "
            "runs that 16 bits are too slow or too large for: the model that is adapted is then "
            "off by what quantisation loses, and the adapter learns to make up for it."},
+      {.key = "double_quantization",
+       .label = "Scales of nf4 in fewer bits",
+       .type = Type::boolean,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"bnb_4bit_use_double_quant"}, {"use_bnb_nested_quant"}},
+       .help = "Quantises the scales of quantization = nf4, too (QLoRA's double quantisation): a "
+               "byte a scale, and so 4.13 bits a weight in place of 4.5. Values are then off by a "
+               "little more."},
       {.key = "loraplus_lr_ratio",
        .label = "LoRA+ ratio",
        .type = Type::number,

@@ -82,6 +82,7 @@ Identity identity_of(const Job& job) {
          {"lora_r", "lora_alpha", "use_rslora", "lora_targets", "modules_to_save"})
       identity[key] = config::to_toml(*config::find_option(key).option, config.value(key));
   identity["quantization"] = config.text("quantization");
+  identity["double_quantization"] = config.flag("double_quantization");
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
   identity["attention"] = name_of(model.attention);
@@ -208,11 +209,9 @@ void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
                     const config::Config& config) {
   // A value that older runs do not name was the only one then, or shows in their data.
-  const nlohmann::ordered_json of_before = {{"optim", "adamw"},
-                                            {"master", "fp32"},
-                                            {"packing", false},
-                                            {"tuning", "full"},
-                                            {"quantization", "none"}};
+  const nlohmann::ordered_json of_before = {
+      {"optim", "adamw"}, {"master", "fp32"},       {"packing", false},
+      {"tuning", "full"}, {"quantization", "none"}, {"double_quantization", false}};
   // A checkpoint has its own, under a checksum.
   constexpr std::array<std::string_view, 6> kNew = {"task",   "problem_type", "eval_fraction",
                                                     "config", kEvalData,      kBaseWeights};
