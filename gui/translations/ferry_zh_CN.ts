@@ -6880,10 +6880,6 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>冻结权重的位数</translation>
     </message>
     <message>
-        <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
-        <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。当 16 位太慢或太大时才需要更少的位数：被适配的模型会有量化带来的偏差，适配器会学着弥补它。</translation>
-    </message>
-    <message>
         <source>A prompt that fills max_length leaves no room for its completion (causal-lm). leave_out: such rows are counted and left out. cut: the prompt loses its end, so that both get their share, and a chat its oldest turns. Questions without room for their context are left out.</source>
         <translation>提示占满 max_length 时，就没有续写的位置（causal-lm）。leave_out：跳过这样的行并计数。cut：截掉提示的末尾，两者各得一份；对话则去掉最早的轮次。没有位置放正文的问题会被跳过。</translation>
     </message>
@@ -7194,6 +7190,18 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <message>
         <source>Parameters that are trained. full: all, or those that freeze leaves. lora: low-rank matrices beside the linear maps (lora_r, lora_targets), and a new head; the model itself stays as it is, has no gradients and no states, and the result is an adapter of some megabytes in PEFT&apos;s format. bitfit: the biases alone. soft_prompt: virtual tokens before each text (num_virtual_tokens). adapter: two small maps behind each attention and feed-forward (Houlsby); parallel_adapter: beside them; low_rank_adapter and compacter: with fewer parameters still. Adapters take much less memory, and learn less where the task is far from what the model knows.</source>
         <translation>要训练的参数。full：全部，或 freeze 留下的那些。lora：线性层旁的低秩矩阵（lora_r、lora_targets）以及新的输出头；模型本身保持不变，没有梯度也没有状态，结果是 PEFT 格式、几兆字节的适配器。bitfit：只训练偏置。soft_prompt：每段文本之前的虚拟词元（num_virtual_tokens）。adapter：每个注意力和前馈之后的两个小映射（Houlsby）；parallel_adapter：与它们并列；low_rank_adapter 和 compacter：参数更少。适配器占用的内存少得多；若任务与模型已知的内容相差很远，学到的也较少。</translation>
+    </message>
+    <message>
+        <source>Quantises the scales of quantization = nf4, too (QLoRA&apos;s double quantisation): a byte a scale, and so 4.13 bits a weight in place of 4.5. Values are then off by a little more.</source>
+        <translation>把 quantization = nf4 的缩放系数也量化（双重量化）：每个系数一个字节，每个权重 4.13 位，而不是 4.5 位。数值的误差会略大一些。</translation>
+    </message>
+    <message>
+        <source>Scales of nf4 in fewer bits</source>
+        <translation>用更少的位存储 nf4 的缩放系数</translation>
+    </message>
+    <message>
+        <source>Storage of the frozen matrices of the layers while adapters are trained. none: in the type of compute, which is exact, and streams from host memory where the GPU has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. stored: the blocks of the model&apos;s files (GGUF&apos;s Q8_0, Q4_0, Q4_1, Q4_K and Q6_K, and MXFP4), bit for bit. A model that is quantised already is taken as it is. Fewer bits are for runs that 16 bits are too slow or too large for: the model that is adapted is then off by what quantisation loses, and the adapter learns to make up for it.</source>
+        <translation>训练适配器时，各层冻结矩阵的存储方式。none：与计算类型相同，没有误差，显存不足时从主机内存流式读取。int8：一半大小；nf4：四分之一大小。stored：原样保留模型文件中的量化块（GGUF 的 Q8_0、Q4_0、Q4_1、Q4_K、Q6_K 以及 MXFP4），逐位相同。已经量化的模型按原样使用。更少的位数适用于 16 位太慢或太大的训练：被适配的模型会有量化带来的误差，适配器会学着弥补。</translation>
     </message>
 </context>
 <context>

@@ -14,7 +14,6 @@
 #include "models/adapters/lora.h"
 #include "models/adapters/prompt_head.h"
 #include "models/adapters/soft_tokens.h"
-#include "models/core/compile.h"
 #include "models/core/prompt.h"
 #include "src/base/error.h"
 #include "src/base/nearest_name.h"
@@ -22,6 +21,7 @@
 #include "src/config/options/option.h"
 #include "src/config/options/tuning.h"
 #include "src/config/options/value.h"
+#include "src/request/frozen_storage.h"
 
 namespace ferry {
 namespace {
@@ -220,27 +220,6 @@ void check_used(const config::Config& config) {
   }
 }
 
-/** Frozen matrices of the layers take fewer bits, where linear maps alone read them. */
-void quantise(const config::Config& config, ModelTable& model) {
-  const std::string& name = config.text("quantization");
-  if (name == "none") return;
-  const Storage storage = name == "nf4" ? Storage::nf4 : Storage::int8;
-  bool has_any = false;
-  for (int b = 0; b < std::ssize(model.blocks); ++b)
-    for (int p = 0; p < std::ssize(model.blocks[b].params); ++p) {
-      if (model.blocks[b].kind != BlockKind::layer || !may_be_stored(model, b, p, storage))
-        continue;
-      set_storage(model, b, p, storage);
-      has_any = true;
-    }
-  if (!has_any)
-    throw Error(Fault::usage, "config.quantization",
-                fmt::format("no matrix of this model can be stored as {} ({}): nf4 wants columns "
-                            "that are a multiple of {}, and neither takes trained matrices",
-                            name, config.origin("quantization").where, kNf4Values_per_scale),
-                "leave it out, or write int8");
-}
-
 std::string task_type_of(HeadKind head) {
   switch (head) {
     case HeadKind::classification:
@@ -318,7 +297,7 @@ void add_adapters(const config::Config& config, ModelTable& model) {
   check_whole(model, is_whole);
   if (is_bottleneck(settings.type)) {
     add_bottlenecks_of(settings, is_whole, model);
-    return quantise(config, model);
+    return store_frozen(config, model);
   }
   if (settings.type == PeftType::bitfit && std::ranges::none_of(model.hf_names, is_whole))
     throw Error(Fault::usage, "config.tuning",
@@ -339,7 +318,7 @@ void add_adapters(const config::Config& config, ModelTable& model) {
                    .dora = settings.dora,
                    .is_whole = is_whole});
   if (settings.type == PeftType::prompt_tuning) add_virtual_tokens(config, model);
-  quantise(config, model);
+  store_frozen(config, model);
 }
 
 PeftConfig peft_config_of(const config::Config& config, const ModelTable& model) {

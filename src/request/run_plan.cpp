@@ -350,10 +350,40 @@ void take_family_defaults(config::Config& config, const HfConfig& hf) {
   // What lies between the codes is no information: the values are kept in as many bits.
   if (has_adapters && (hf.quantised == "nf4" || hf.quantised == "int8"))
     take("quantization", hf.quantised);
+  if (has_adapters && config.text("quantization") == "nf4" && hf.has_nested_scales)
+    take("double_quantization", "true");
+  if (has_adapters && (!hf.storages.empty() || hf.quantised == "mxfp4"))
+    take("quantization", "stored");
   if (is_drawn) take("learning_rate", "3e-4");
   if (is_decoder) take("learning_rate", "1e-5");
   if (is_decoder) take("train_batch_size", "16");
 }
+
+namespace {
+
+bool names_any(const std::vector<std::string>& parts, const std::string& name) {
+  return std::ranges::any_of(parts,
+                             [&](const std::string& part) { return name.find(part) != name.npos; });
+}
+
+/** Says of each tensor how the files have it. */
+void note_storages(const HfConfig& hf, ModelTable& model) {
+  if (hf.quantised == "mxfp4")
+    for (HfEntry& entry : model.hf_names)
+      if (model.blocks[entry.block].kind == BlockKind::layer && entry.hf_shape.size() == 2 &&
+          !names_any(hf.modules_with_values, entry.hf_name))
+        entry.in_files = Storage::mxfp4;
+  if (hf.storages.empty()) return;
+  for (HfEntry& entry : model.hf_names)
+    for (const std::string& name : names_of(entry)) {
+      const auto found = hf.storages.find(name);
+      if (found == hf.storages.end()) continue;
+      entry.in_files = storage_named(found->second).value_or(Storage::compute);
+      break;
+    }
+}
+
+}  // namespace
 
 ModelTable make_model_table(const config::Config& config,
                             const HfConfig& hf,
@@ -380,6 +410,7 @@ ModelTable make_model_table(const config::Config& config,
   }
   if (head == HeadKind::prompt) add_prompt(hf, n_labels, sharing, model);
   model.has_preferences = head == HeadKind::causal_lm && learns_preferences(config);
+  note_storages(hf, model);
   if (model.has_preferences && sharing.sp_size > 1)
     throw Error(Fault::usage, "config.sp_size",
                 "ranks that share the tokens of a text do not learn from pairs of answers",

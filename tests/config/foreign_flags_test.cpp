@@ -137,6 +137,9 @@ TEST(ForeignFlags, QuantisationNamesWhatIsThereInPlaceOfIt) {
   EXPECT_EQ(parse("train --quantization_bit 4 --quantization_method bnb --double_quantization true")
                 .config.text("quantization"),
             "nf4");
+  for (const char* name : {"double_quantization", "bnb_4bit_use_double_quant"})
+    EXPECT_TRUE(parse(std::string("train --load_in_4bit --") + name + " true")
+                    .config.flag("double_quantization"));
   EXPECT_CONTAINS(refusal("train --bnb_4bit_quant_type fp4"), "quantization says it");
   EXPECT_CONTAINS(refusal("train --tuning qlora"), "quantization = nf4");
 }

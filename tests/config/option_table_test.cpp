@@ -471,6 +471,7 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
       "per_device_train_batch_size token_sizes gradient_accumulation_steps optim master reduction "
       "freeze tuning lora_r lora_alpha use_rslora use_dora lora_targets adapter_size "
       "adapter_scale compacter_division modules_to_save quantization "
+      "double_quantization "
       "preference_loss dtype "
       "seed "
       "data_seed deterministic device intra_op_threads");

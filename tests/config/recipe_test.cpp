@@ -131,6 +131,8 @@ TEST_F(Recipe, OfQuantisedWeightsIsTaken) {
     EXPECT_EQ(command.config.text("tuning"), "lora") << recipe;
     EXPECT_EQ(command.config.text("quantization"), "nf4") << recipe;
   }
+  EXPECT_TRUE(read("base_model: m\nadapter: qlora\nbnb_4bit_use_double_quant: true\n")
+                  .config.flag("double_quantization"));
   EXPECT_EQ(read("stage: sft\nquantization_bit: null\n").config.text("quantization"), "none");
   EXPECT_CONTAINS(refusal_of("stage: sft\nquantization_method: hqq\n"), "bitsandbytes");
 }

@@ -293,8 +293,6 @@ const std::vector<ForeignFlag>& foreign_flags() {
       value("quantization_type bnb_4bit_quant_type", "quantization says it", "nf4"),
       value("quantization_device_map bnb_4bit_compute_dtype bnb_4bit_quant_storage",
             "dtype says what is computed in, and the planner where weights lie"),
-      boolean("double_quantization bnb_4bit_use_double_quant use_bnb_nested_quant",
-              "the scales of quantised weights stay in fp32, half a bit a weight"),
       refused("lora_model_dir lora_on_cpu lora_bias lora_target_parameters lora_fan_in_fan_out "
               "lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
               "lora_embedding_kernel adapter_folder "

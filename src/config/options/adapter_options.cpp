@@ -162,20 +162,35 @@ std::vector<Option> adapter_options() {
        .group = kAdapterGroup,
        .effect = Effect::fixes_bits,
        .value = "none",
-       .choices = {"none", "int8", "nf4"},
+       .choices = {"none", "int8", "nf4", "stored"},
        .choice_aliases = {{"4", "nf4"},
                           {"8", "int8"},
                           {"bnb_4bit", "nf4"},
                           {"bnb_8bit", "int8"},
+                          {"gguf", "stored"},
+                          {"mxfp4", "stored"},
                           {"fp4", "", "nf4 has as many bits and smaller errors"},
                           {"gptq", "", "int8 and nf4 are there"},
                           {"awq", "", "int8 and nf4 are there"}},
        .aliases = {{"quantization_bit"}, {"load_in_4bit", "nf4"}, {"load_in_8bit", "int8"}},
-       .help = "Storage of the frozen matrices of the layers while adapters are trained. none: in "
-               "the type of compute, which is exact, and streams from host memory where the GPU "
-               "has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. Fewer bits are "
-               "for runs that 16 bits are too slow or too large for: the model that is adapted is "
-               "then off by what quantisation loses, and the adapter learns to make up for it."},
+       .help =
+           "Storage of the frozen matrices of the layers while adapters are trained. none: in "
+           "the type of compute, which is exact, and streams from host memory where the GPU "
+           "has no room. int8 (LLM.int8): half of that; nf4 (QLoRA): a quarter. stored: the "
+           "blocks of the model's files (GGUF's Q8_0, Q4_0, Q4_1, Q4_K and Q6_K, and MXFP4), bit "
+           "for bit. A model that is quantised already is taken as it is. Fewer bits are for "
+           "runs that 16 bits are too slow or too large for: the model that is adapted is then "
+           "off by what quantisation loses, and the adapter learns to make up for it."},
+      {.key = "double_quantization",
+       .label = "Scales of nf4 in fewer bits",
+       .type = Type::boolean,
+       .group = kAdapterGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"bnb_4bit_use_double_quant"}, {"use_bnb_nested_quant"}},
+       .help = "Quantises the scales of quantization = nf4, too (QLoRA's double quantisation): a "
+               "byte a scale, and so 4.13 bits a weight in place of 4.5. Values are then off by a "
+               "little more."},
       {.key = "loraplus_lr_ratio",
        .label = "LoRA+ ratio",
        .type = Type::number,

@@ -11,7 +11,8 @@ bool is_of_adapters(const Option& option) {
 bool suits_tuning(const Option& option, std::string_view tuning) {
   if (!is_of_adapters(option)) return true;
   const std::string_view key = option.key;
-  if (key == "modules_to_save" || key == "quantization") return tuning != "full";
+  if (key == "modules_to_save" || key == "quantization" || key == "double_quantization")
+    return tuning != "full";
   if (key == "adapter_size") return tuning.ends_with("adapter") || tuning == "compacter";
   if (key == "adapter_scale") return tuning == "parallel_adapter";
   if (key == "compacter_division") return tuning == "compacter";

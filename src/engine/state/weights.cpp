@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 
 #include "models/adapters/bottleneck.h"
 #include "models/adapters/lora.h"
+#include "models/core/nested_scales.h"
 #include "models/family.h"
 #include "simd/kernels.h"
 #include "simd/philox.h"
@@ -27,6 +29,7 @@
 #include "src/engine/state/file_order.h"
 #include "src/files/hf/peft_config.h"
 #include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/tensor_codes.h"
 
 namespace ferry {
 namespace {
@@ -264,8 +267,8 @@ void check_copy(const CheckpointReader& checkpoint,
 void refuse_tensors_of_others(const CheckpointReader& checkpoint,
                               const std::vector<std::string>& unused) {
   constexpr std::string_view kQuantised[] = {
-      "qweight",     "qzeros", "g_idx",        "absmax",        "quant_map",
-      "quant_state", "SCB",    "weight_scale", "weight_packed", "input_scale"};
+      "qweight", "qzeros",       "g_idx",         "absmax",      "quant_map", "quant_state",
+      "SCB",     "weight_scale", "weight_packed", "input_scale", "_blocks"};
   constexpr std::string_view kAdapters[] = {"lora_", "lokr_",      "loha_",   "hada_",
                                             "vera_", "base_layer", "adapter", "prompt_encoder"};
   const auto refuse = [&](const std::string& name, const char* what, const char* hint) {
@@ -307,12 +310,80 @@ int64_t first_element_of(const ModelTable& model, const HfEntry& entry) {
   return entry.file_row * model.param_of(entry).row_values();
 }
 
+namespace {
+
+/** Codes of nested scales have the values that Ferry's have. */
+bool has_usual_maps(const StoredMatrix& part, const StoredTensor& stored) {
+  if (!part.is_nested()) return true;
+  const TensorCodes::NestedScales its = stored.codes->nested_scales();
+  return std::ranges::equal(its.value_map, kNf4) && std::ranges::equal(its.scale_map, nested_map());
+}
+
+/** The part of a parameter that takes the codes of a tensor as the file has them; nothing where it
+ * takes values. */
+std::optional<StoredMatrix> part_of_codes(const ModelTable& model,
+                                          const HfEntry& entry,
+                                          const StoredTensor& stored) {
+  const ParamSpec& param = model.param_of(entry);
+  if (!param.storage.is_quantised()) return std::nullopt;
+  const StoredParts parts = param.stored(model.compute);
+  const auto part = std::ranges::find_if(parts, [&](const StoredMatrix& its) {
+    return entry.row_begin >= its.first_row && entry.row_begin < its.first_row + its.rows;
+  });
+  const std::string_view in_file = stored.codes ? stored.codes->storage() : std::string_view();
+  if (in_file == name_of(part->storage) && has_usual_maps(*part, stored)) return *part;
+  const bool other_scales =
+      part->is_nested() && stored.codes && !stored.codes->nested_scales().scales.empty();
+  if (has_blocks(part->storage) || other_scales)
+    throw Error(
+        Fault::data, "model.load",
+        fmt::format("tensor '{}' is not stored as {}", entry.hf_name, name_of(part->storage)),
+        has_blocks(part->storage)
+            ? "the files are not those that the run began with; or take values: "
+              "--quantization none"
+            : "its scales have other blocks: --double-quantization false");
+  return std::nullopt;
+}
+
+/** Copies the rows of a tensor as they are, in pieces of a megabyte. */
+void read_codes(const ModelTable& model,
+                const HfEntry& entry,
+                const CheckpointReader& checkpoint,
+                const StoredTensor& stored,
+                const StoredMatrix& part,
+                Segments& segments) {
+  constexpr int64_t kPiece_bytes = 1 << 20;
+  const ParamSpec& param = model.param_of(entry);
+  const int64_t first = entry.row_begin - part.first_row,
+                step = std::clamp(kPiece_bytes / part.row_bytes, int64_t{1}, entry.rows);
+  std::vector<std::byte> codes;
+  for (int64_t row = 0; row < entry.rows; row += step) {
+    const int64_t n = std::min(step, entry.rows - row);
+    codes.resize(static_cast<size_t>(n * part.row_bytes));
+    stored.codes->read_rows(row, n, codes);
+    segments.set_codes(entry.block, param, part, first + row, codes);
+    note_movement();
+  }
+  checkpoint.release_pages(stored, stored.bytes);
+  if (!part.is_nested()) return;
+  const TensorCodes::NestedScales scales = stored.codes->nested_scales();
+  std::vector<float> nested = {scales.offset};
+  nested.insert(nested.end(), scales.scales.begin(), scales.scales.end());
+  segments.set_nested_scales(entry.block, param, part, scales.codes, nested);
+}
+
+}  // namespace
+
 void read_entry(const ModelTable& model,
                 const HfEntry& entry,
                 const CheckpointReader& checkpoint,
                 const StoredTensor& stored,
                 const CheckpointReader::TakeValues& look,
                 Segments& segments) {
+  if (const auto part = part_of_codes(model, entry, stored)) {
+    checkpoint.read_f32(stored, look);
+    return read_codes(model, entry, checkpoint, stored, *part, segments);
+  }
   const FileOrder order(model, entry);
   EntryWriter writer(model, entry, segments);
   checkpoint.read_f32(stored, first_element_of(model, entry), extent_of(model, entry).n_elements,

@@ -53,7 +53,8 @@ int64_t first_element_of(const ModelTable& model, const HfEntry& entry);
 
 /** Sets a parameter to a stored tensor, which has the entry's shape and lies in the file's order,
  * or to the entry's part of it. `look` sees all these values once before, in that order, with their
- * place in the tensor. Takes 12 MiB of memory at most. */
+ * place in the tensor. A matrix that is stored as the file has it takes its codes. Takes 12 MiB of
+ * memory at most. */
 void read_entry(const ModelTable& model,
                 const HfEntry& entry,
                 const CheckpointReader& checkpoint,

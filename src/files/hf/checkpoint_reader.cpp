@@ -18,6 +18,7 @@
 #include "src/base/process/movement.h"
 #include "src/files/gguf/gguf_tensors.h"
 #include "src/files/hf/bitsandbytes.h"
+#include "src/files/hf/mxfp4.h"
 
 namespace ferry {
 namespace {
@@ -266,6 +267,7 @@ void CheckpointReader::add_gguf(const stdfs::path& path) {
 
 void CheckpointReader::dequantise() {
   Dequantised found = dequantised(tensors_, path_.string());
+  add_mxfp4(tensors_, path_.string(), found);
   if (found.tensors.empty()) return;
   dequantised_ = std::move(found.tensors);
   std::erase_if(tensors_,

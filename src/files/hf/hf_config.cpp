@@ -112,7 +112,7 @@ std::string quantised_in(const JsonReader& config) {
              has_8_bits = settings->flag("load_in_8bit", false);
   const std::string method =
       settings->text("quant_method", has_4_bits || has_8_bits ? "bitsandbytes" : "");
-  if (method == "gguf") return method;
+  if (method == "gguf" || method == "mxfp4") return method;
   if (method != "bitsandbytes") return {};
   return has_8_bits ? "int8" : settings->text("bnb_4bit_quant_type", "fp4");
 }

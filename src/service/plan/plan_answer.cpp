@@ -14,6 +14,7 @@
 #include "src/inputs/given_data.h"
 #include "src/inputs/model_files.h"
 #include "src/inputs/prompts.h"
+#include "src/request/frozen_storage.h"
 #include "src/request/param_groups.h"
 #include "src/request/ranks.h"
 #include "src/text/spec/tokenizer_spec.h"
@@ -299,21 +300,28 @@ void offer_quantisation(const PlanAnswer& answer,
   constexpr double kWorthSaying = 0.05;
   if (answer.config.text("tuning") == "full" || answer.config.text("quantization") != "none")
     return;
-  config::Config config = answer.config;
-  config.choose("quantization", "nf4", "planner");
-  std::optional<Plan> plan;
-  try {
-    plan = find_plan(table(config), answer.request);
-  } catch (const Error&) {  // no matrix of this model can be stored so
+  const auto offer = [&](const char* storage, const char* cost) {
+    config::Config config = answer.config;
+    config.choose("quantization", storage, "planner");
+    std::optional<Plan> plan;
+    try {
+      plan = find_plan(table(config), answer.request);
+    } catch (const Error&) {  // no matrix of this model can be stored so
+      return false;
+    }
+    if (plan && answer.refusal)
+      tell(fmt::format("with quantization = {} it would fit; {}", storage, cost));
+    else if (plan && plan->predicted && answer.time &&
+             plan->predicted->step_s < (1 - kWorthSaying) * answer.time->step_s)
+      tell(fmt::format("with quantization = {} a step would take {:.3g} s in place of {:.3g} s; {}",
+                       storage, plan->predicted->step_s, answer.time->step_s, cost));
+    else
+      return false;
+    return true;
+  };
+  if (offer("stored", "the frozen weights are then what the model's files have, bit for bit"))
     return;
-  }
-  constexpr const char* kCost = "the frozen weights are then off by what 4 bits lose";
-  if (plan && answer.refusal)
-    tell(fmt::format("with quantization = nf4 it would fit; {}", kCost));
-  else if (plan && plan->predicted && answer.time &&
-           plan->predicted->step_s < (1 - kWorthSaying) * answer.time->step_s)
-    tell(fmt::format("with quantization = nf4 a step would take {:.3g} s in place of {:.3g} s; {}",
-                     plan->predicted->step_s, answer.time->step_s, kCost));
+  offer("nf4", "the frozen weights are then off by what 4 bits lose");
 }
 
 }  // namespace
@@ -404,6 +412,7 @@ PlanAnswer Planner::answer(const config::Config& config, const PlanQuestion& que
     return model;
   };
   answer.model = table(settings);
+  tell_all(storage_notes(settings, found.config, answer.model));
 
   const int64_t max_length =
       choose_max_length(settings, answer.model.max_positions, machine.has_gpu);

@@ -80,9 +80,11 @@ Identity identity_of(const Job& job) {
   identity["tuning"] = config.text("tuning");
   for (const config::Option& option : config::option_table())
     if (config::is_of_adapters(option) && option.effect == config::Effect::fixes_bits &&
-        option.key != "quantization" && config::suits_tuning(option, config.text("tuning")))
+        option.key != "quantization" && option.key != "double_quantization" &&
+        config::suits_tuning(option, config.text("tuning")))
       identity[std::string(option.key)] = config::to_toml(option, config.value(option.key));
   identity["quantization"] = config.text("quantization");
+  identity["double_quantization"] = config.flag("double_quantization");
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
   identity["attention"] = name_of(model.attention);
@@ -209,9 +211,10 @@ void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
                     const config::Config& config) {
   // A value that older runs do not name was the only one then, or shows in their data.
-  const nlohmann::ordered_json of_before = {{"optim", "adamw"},       {"master", "fp32"},
-                                            {"packing", false},       {"tuning", "full"},
-                                            {"quantization", "none"}, {"use_dora", "false"}};
+  const nlohmann::ordered_json of_before = {
+      {"optim", "adamw"},   {"master", "fp32"},       {"packing", false},
+      {"tuning", "full"},   {"quantization", "none"}, {"double_quantization", false},
+      {"use_dora", "false"}};
   // A checkpoint has its own, under a checksum.
   constexpr std::array<std::string_view, 6> kNew = {"task",   "problem_type", "eval_fraction",
                                                     "config", kEvalData,      kBaseWeights};

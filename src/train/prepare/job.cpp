@@ -21,6 +21,7 @@
 #include "src/inputs/prompt_settings.h"
 #include "src/plan/unlike_gpus.h"
 #include "src/request/adapters.h"
+#include "src/request/frozen_storage.h"
 #include "src/request/param_groups.h"
 #include "src/request/run_plan.h"
 #include "src/train/control/best_model.h"
@@ -121,7 +122,11 @@ void make_table(Job& job, const Task& task, bool trains) {
   if (trains && soft && soft->hf_name == kPromptEmbeddings &&
       job.config.text("prompt_tuning_init") == "text")
     start_soft_tokens(model.table, starts_of_text(job.config, model.tokenizer));
-  if (!trains) add_adapter_of(model.directory, model.table);
+  if (!trains)
+    add_adapter_of(model.directory, model.table);
+  else
+    for (std::string& note : storage_notes(job.config, model.directory.config(), model.table))
+      job.notes.push_back(std::move(note));
   check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
   const int64_t n = model.tokenizer.vocab_size();
@@ -425,7 +430,7 @@ void open_ranks(const Job& job, const SessionFacts& facts, SessionOptions& optio
   const RankSetup setup = {
       .config = job.config,
       .run_id = options.drive.run,
-      .model_config = config_with_prompt(job.model, *job.data.task).json().dump(),
+      .model_config = config_with_prompt(job.model, *job.data.task).with_quantisation().dump(),
       .model_origin = job.model.directory.config().origin(),
       .head = job.model.table.head,
       .n_labels = job.data.task->n_labels(),

@@ -10,9 +10,11 @@
 
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "src/base/bytes.h"
 #include "src/base/unique_fd.h"
+#include "src/config/models/models.h"
 #include "src/files/hf/hf_directory.h"
 #include "tests/files/test_files.h"
 #include "tests/request/settings.h"
@@ -255,6 +257,39 @@ TEST_F(PlanAnswers, OfferFewerBitsOfFrozenWeightsWhereTheyHelp) {
               Contains(HasSubstr("with quantization = nf4 it would fit")));
   EXPECT_THAT(notes({{"quantization", "nf4"}}), Not(offer));
   EXPECT_THAT(notes({{"machine", "4090-24g"}, {"train_batch_size", "64"}}), Not(offer));
+}
+
+/** A model whose files are quantised: what that takes, and what it would take in 16 bits. */
+TEST_F(PlanAnswers, SayWhatStoredBlocksTake) {
+  auto config = nlohmann::json::parse(config::known_model_config("Qwen/Qwen3-8B").value());
+  config["quantization_config"] = {{"quant_method", "mxfp4"}};
+  fs::create_directories(directory_ / "quantised");
+  std::ofstream(directory_ / "quantised/config.json") << config.dump();
+  const auto answer = [&](const Settings& more) {
+    Settings all = {{"model", (directory_ / "quantised").string()},
+                    {"machine", "3060-12g"},
+                    {"task", "causal-lm"},
+                    {"tuning", "lora"},
+                    {"train_batch_size", "1"},
+                    {"max_length", "256"},
+                    {"host_memory", "32GiB"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return planner_.answer(config_of(all));
+  };
+  const PlanAnswer stored = answer({}), whole = answer({{"quantization", "none"}});
+  EXPECT_EQ(stored.config.text("quantization"), "stored");
+  EXPECT_THAT(stored.notes, Contains(HasSubstr("as mxfp4; the quantised ones take")));
+  EXPECT_THAT(whole.notes, Contains(HasSubstr("are quantised (mxfp4)")));
+  EXPECT_THAT(whole.notes, Contains(HasSubstr("with quantization = stored a step would take")));
+  // 17 bytes for 32 values in place of 64, but for embeddings and head.
+  const auto weight_bytes = [](const PlanAnswer& its) {
+    int64_t n_bytes = 0;
+    for (const BlockTable& block : its.model.blocks)
+      if (block.kind == BlockKind::layer) n_bytes += 2 * block.n_segment_elements;
+    return static_cast<double>(n_bytes);
+  };
+  EXPECT_NEAR(weight_bytes(stored) / weight_bytes(whole), 17.0 / 64, 0.01);
+  EXPECT_LT(stored.time->step_s, whole.time->step_s);
 }
 
 TEST_F(PlanAnswers, ThrowWhatIsWrongWithTheSettings) {
