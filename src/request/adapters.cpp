@@ -181,20 +181,23 @@ PeftPrompt prompt_of(const config::Config& config, const ModelTable& model) {
           .tokenizer = init == "text" ? config.text("model_name_or_path") : std::string()};
 }
 
-/** A setting of LoRA that has no effect was meant to have one. */
+/** A setting of adapters that has no effect was meant to have one. */
 void check_used(const config::Config& config) {
   const std::string& tuning = config.text("tuning");
   for (const config::Option& option : config::option_table()) {
     const bool is_of_lora = option.key.starts_with("lora") || option.key == "use_rslora",
-               is_of_any = option.key == "modules_to_save" || option.key == "quantization";
-    if (tuning == "lora" || !(is_of_lora || (is_of_any && tuning == "full"))) continue;
+               is_of_any = option.key == "modules_to_save" || option.key == "quantization",
+               is_of_prompt =
+                   option.key == "num_virtual_tokens" || option.key.starts_with("prompt_tuning");
+    const std::string_view its = is_of_prompt ? "soft_prompt" : "lora";
+    if (tuning == its || !(is_of_lora || is_of_prompt || (is_of_any && tuning == "full"))) continue;
     if (config.value(option.key) == config::value_from_text(option, option.value)) continue;
     // A word of the command line takes back the adapters of a file or a preset.
     if (config.origin(option.key).source < config.origin("tuning").source) continue;
     throw Error(Fault::usage, "config.tuning",
-                fmt::format("{} ({}) is for tuning = lora, and tuning is {}", option.key,
-                            config.origin(option.key).where, tuning),
-                "add --tuning lora, or leave it out");
+                fmt::format("{} ({}) is for tuning = {}, and tuning is {}", option.key,
+                            config.origin(option.key).where, its, tuning),
+                fmt::format("add --tuning {}, or leave it out", its));
   }
 }
 
