@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "models/adapters/prompt_head.h"
+#include "models/adapters/soft_tokens.h"
 #include "models/bert/bert_table.h"
 #include "tests/models/model_runner.h"
 
@@ -16,6 +18,7 @@ struct Case {
   DType type = DType::f32;
   float dropout = 0.1f;
   bool names_rows = false;
+  WordTokens words = WordTokens::first;  ///< of a prompt
 };
 
 ModelTable table_of(const Case& its) {
@@ -27,11 +30,20 @@ ModelTable table_of(const Case& its) {
   config.intermediate_size = 80;
   config.max_position_embeddings = 64;
   TableOptions options;
-  options.head = head_of(its.loss);
+  const bool is_prompt = its.loss == LossKind::prompt;
+  options.head = is_prompt ? HeadKind::masked_lm : head_of(its.loss);
   options.n_labels = 3;
   options.compute = its.type;
   options.hidden_dropout = options.attention_dropout = options.classifier_dropout = its.dropout;
-  return make_bert_table(config, options);
+  ModelTable table = make_bert_table(config, options);
+  if (!is_prompt) return table;
+  // Two labels share a token, and one of a word's tokens is another word.
+  const LabelWords words = {.words = {{{7}, {9, 11}}, {{11, 30}}, {{12}, {7, 40}}},
+                            .tokens = its.words};
+  set_prompt_head(table, {.labels = words, .is_soft = its.names_rows});
+  add_soft_tokens(table, std::vector<SoftToken>{{5}, {}, {6, 8}}, "soft_tokens.weight",
+                  /*is_delta=*/false);
+  return table;
 }
 
 /** Ragged sequences and a dummy tail, with labels for the loss. */
@@ -68,6 +80,12 @@ test::TestBatch batch_of(const Case& its, uint64_t seed = 4) {
       // Starts and ends out of range; the tail begins where the last sequence ends.
       b.labels = at::tensor({3, 9, 7, 2, -1, 63, 0, 1}, at::kInt).view({n, 2});
       break;
+    case LossKind::prompt:
+      b.labels = at::tensor({1, 0, 2, 1}, at::kInt).repeat({(n + 3) / 4}).narrow(0, 0, n);
+      b.label_rows = b.cu_seqlens.narrow(0, 0, b.n_seqs).clone();
+      b.label_rows.narrow(0, 2, 1).add_(17);
+      b.input_ids.narrow(0, 3, 2).fill_(301);  // a soft token, twice
+      break;
     case LossKind::causal_lm:
     case LossKind::preference:
     case LossKind::reward:
@@ -95,6 +113,10 @@ std::vector<Case> all_cases() {
   }
   cases.push_back({LossKind::masked_lm, DType::f32, 0.1f, true});
   cases.push_back({LossKind::masked_lm, DType::bf16, 0.0f, true});
+  for (const WordTokens words : {WordTokens::first, WordTokens::mean, WordTokens::max})
+    cases.push_back({LossKind::prompt, DType::f32, 0.1f, false, words});
+  cases.push_back({LossKind::prompt, DType::bf16, 0.1f});
+  cases.push_back({LossKind::prompt, DType::f32, 0.1f, true});
   return cases;
 }
 
@@ -102,7 +124,10 @@ std::map<std::string, at::Tensor> gradients(test::ModelRunner& runner, const Bat
   runner.poison();
   runner.forward(kKey, batch);
   runner.backward(kKey, batch);
-  return runner.hf_grads();
+  std::map<std::string, at::Tensor> all = runner.hf_grads();
+  for (const HfEntry& entry : runner.table().hf_names)
+    if (!runner.table().param_of(entry).trainable) all.erase(entry.hf_name);
+  return all;
 }
 
 TEST(Blocks, TakeExactlyTheDeclaredScratch) {

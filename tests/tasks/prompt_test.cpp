@@ -244,6 +244,22 @@ TEST(PromptClassification, AModelKeepsItsTemplateAndItsWords) {
               HasSubstr("words for another number of labels"));
 }
 
+TEST(PromptClassification, TakesPairsWhereTheTemplateShowsThem) {
+  const Tokenizer tokenizer = test::small_tokenizer();
+  LabelScheme scheme = test::classes(ProblemType::single_label, {"bad", "good"});
+  scheme.has_pairs = true;
+  const TaskKind& kind = task_kind("prompt-classification");
+  EXPECT_EQ(kind.make(scheme, settings_of(tokenizer))->scheme().has_pairs, false);
+  scheme.has_pairs = false;
+  const auto task = kind.make(
+      scheme,
+      settings_of(tokenizer, R"({"placeholder":"text_a"} {"mask"} {"placeholder":"text_b"})"));
+  EXPECT_EQ(task->scheme().has_pairs, true);
+  HfConfig config = HfConfig::parse(R"({"model_type": "bert"})", "config.json");
+  task->write(config);
+  EXPECT_EQ(config.json()[std::string(kPairsKey)], true);
+}
+
 TEST(PromptClassification, AsksALanguageModelThatWasNotTrainedSo) {
   const Tokenizer tokenizer = test::small_tokenizer();
   const HfConfig config = HfConfig::parse(

@@ -247,6 +247,7 @@ TEST_F(PromptRuns, BadSettingsAreSaid) {
          {"--task=classification", std::string("--prompt-template=") + kTemplate});
   expect("no words stand for the label 'blue'",
          {std::string("--template=") + kTemplate, R"(--verbalizer={"red": ["car"]})"});
+  expect("is for tuning = soft_prompt", {"--num-virtual-tokens=4"});
   expect("there is no text", {"--tuning=soft_prompt", "--prompt-tuning-init=text"});
   expect("tuning = soft_prompt with task = mlm", {"--tuning=soft_prompt", "--task=mlm"});
 }

@@ -9,8 +9,10 @@ bool is_of_adapters(const Option& option) {
 }
 
 bool suits_tuning(const Option& option, std::string_view tuning) {
-  if (!is_of_adapters(option)) return true;
   const std::string_view key = option.key;
+  if (key == "num_virtual_tokens" || key.starts_with("prompt_tuning"))
+    return tuning == "soft_prompt";
+  if (!is_of_adapters(option)) return true;
   if (key == "modules_to_save" || key == "quantization" || key == "double_quantization")
     return tuning != "full";
   if (key == "adapter_size") return tuning.ends_with("adapter") || tuning == "compacter";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -127,6 +128,7 @@ class PromptClassification : public Task {
   void write(HfConfig& config) const override {
     drop_classifier_keys(config);
     config.set_labels(scheme().labels.names());
+    if (scheme().has_pairs.value_or(false)) config.set(kPairsKey, true);
     if (!config_.head.labels.words.empty()) config.set(kPromptKey, to_json(config_));
   }
   std::string next_commands(const std::string& model) const override {
@@ -155,10 +157,18 @@ class PromptClassification : public Task {
   std::optional<PromptTemplate> template_;
 };
 
+/** The template shows a second text, whatever the data have. */
+bool shows_pairs(const std::string& text) {
+  return std::ranges::any_of(read_template(text), [](const TemplatePart& part) {
+    return part.kind == TemplatePartKind::text && part.text == 1;
+  });
+}
+
 std::shared_ptr<const Task> make_prompt_task(LabelScheme scheme, const TaskSettings& settings) {
   if (!settings.prompt)
     return std::make_shared<PromptClassification>(std::move(scheme), settings.virtual_tokens,
                                                   PromptConfig());
+  scheme.has_pairs = shows_pairs(settings.prompt->text);
   return std::make_shared<PromptClassification>(std::move(scheme), settings, *settings.prompt);
 }
 
@@ -189,6 +199,7 @@ std::shared_ptr<const Task> prompt_of_model(const HfConfig& config, const TaskSe
       names.push_back(name);
     scheme.labels = LabelMap(std::move(names));
   }
+  scheme.has_pairs = shows_pairs(its.text);
   return std::make_shared<PromptClassification>(std::move(scheme), settings, its);
 }
 

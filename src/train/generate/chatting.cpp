@@ -14,6 +14,7 @@
 #include "src/base/print.h"
 #include "src/base/utf8.h"
 #include "src/inputs/model_files.h"
+#include "src/inputs/prompt_settings.h"
 
 namespace ferry {
 namespace {
@@ -55,6 +56,7 @@ std::vector<int32_t> Chatting::question(int64_t& n_left_out) const {
   const auto is_first_of_pair = [&](const chat::Turn& turn) { return turn.role == chat::kUser; };
   for (n_left_out = 0;;) {
     std::vector<int32_t> ids = encoder_.ask(seen, job_.model.tokenizer, kPlace);
+    virtual_tokens_of(job_.model.directory).prepend(ids);
     if (std::ssize(ids) <= room) return ids;
     const auto first = std::ranges::find_if(seen.turns, is_first_of_pair);
     const auto next = std::find_if(first + 1, seen.turns.end(), is_first_of_pair);

@@ -128,11 +128,6 @@ ChatJob prepare_chat(config::Config config) {
   // Keys and values of a whole context would take the memory of many models.
   constexpr int64_t kContext = 8192, kRead_tokens = 512;
   Job job = open_job(std::move(config));
-  if (virtual_tokens_of(job.model.directory).n > 0)
-    throw Error(Fault::usage, "generate.model",
-                fmt::format("'{}' has virtual tokens, which chats do not begin with yet",
-                            job.model.directory.path().string()),
-                "`ferry generate` goes on with texts by it");
   make_ready(job, job.config.maybe_integer("max_length") ? INT64_MAX : kContext);
   GenerationRule& rule = job.generation.rule;
   rule.uses_cache = true;

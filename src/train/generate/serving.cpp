@@ -11,6 +11,7 @@
 #include "src/base/print.h"
 #include "src/base/utf8.h"
 #include "src/inputs/model_files.h"
+#include "src/inputs/prompt_settings.h"
 #include "src/serve/server.h"
 
 namespace ferry {
@@ -39,13 +40,19 @@ class ModelWriter {
   Prompt prompt_of(const serve::WritingRequest& request) const {
     const Tokenizer& tokenizer = job_.model.tokenizer;
     const int64_t context = job_.generation.rule.context;
-    if (!request.is_chat) return make_prompt(request.prompt, tokenizer, context);
+    const VirtualTokens before = virtual_tokens_of(job_.model.directory);
+    if (!request.is_chat) {
+      Prompt prompt = make_prompt(request.prompt, tokenizer, context - before.n);
+      before.prepend(prompt.ids);
+      return prompt;
+    }
     chat::Conversation conversation = request.conversation;
     const std::string& system = job_.config.text("system_prompt");
     if (!system.empty() && conversation.turns.front().role == chat::kUser)
       conversation.turns.insert(conversation.turns.begin(),
                                 {.role = std::string(chat::kSystem), .text = system});
     Prompt prompt = {.text = {}, .ids = encoder_.ask(conversation, tokenizer, "messages")};
+    before.prepend(prompt.ids);
     if (std::ssize(prompt.ids) > context)
       throw serve::ApiError{400, "exceed_context_size_error",
                             fmt::format("the messages have {} tokens, and the context is {}",

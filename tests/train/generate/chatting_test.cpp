@@ -18,9 +18,11 @@ class Chatting : public RunTest {
     write_tiny_chat_model(root_ / "chat");
   }
   /** The answers to lines of standard input, an object each. */
-  static std::vector<json> chat(const std::string& lines, std::vector<std::string> more = {}) {
+  static std::vector<json> chat(const std::string& lines,
+                                std::vector<std::string> more = {},
+                                const std::string& model = "chat") {
     std::ofstream(root_ / "lines") << lines;
-    std::vector<std::string> words = {"chat", "chat", "--json", "--device=cpu",
+    std::vector<std::string> words = {"chat", model, "--json", "--device=cpu",
                                       "--max-new-tokens=5"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = wait_for(
@@ -32,11 +34,11 @@ class Chatting : public RunTest {
       answers.push_back(json::parse(line));
     return answers;
   }
-  static json generated(const std::string& prompt) {
-    EXPECT_EQ(
-        ferry({"generate", "--model=chat", "--json", "--device=cpu", "--max-new-tokens=5", prompt})
-            .code(),
-        0)
+  static json generated(const std::string& prompt, const std::string& model = "chat") {
+    EXPECT_EQ(ferry({"generate", "--model=" + model, "--json", "--device=cpu", "--max-new-tokens=5",
+                     prompt})
+                  .code(),
+              0)
         << text_of(root_ / "err");
     return json::parse(text_of(root_ / "out"));
   }
@@ -62,6 +64,27 @@ TEST_F(Chatting, AnswersAsTheTemplateSays) {
     EXPECT_EQ(answers[i]["ended"], whole["ended"]);
     EXPECT_EQ(answers[i]["role"], "assistant");
   }
+}
+
+TEST_F(Chatting, VirtualTokensStandBeforeTheTurns) {
+  write_tiny_documents(root_ / "documents.jsonl", 40, 1);
+  const Outcome train =
+      ferry({"train", "--model=chat", "--dataset=documents.jsonl", "--task=causal-lm",
+             "--tuning=soft_prompt", "--max-steps=3", "--num-virtual-tokens=3",
+             "--learning-rate=0.1", "--device=cpu", "--output-dir=virtual"});
+  ASSERT_EQ(train.code(), 0) << train.err;
+  const auto answers = chat("the red car\na bird was old\n", {}, "virtual");
+  ASSERT_EQ(answers.size(), 2u);
+  const std::string first = "[BOS] the red car [EOS]is";
+  const json whole = generated(first, "virtual");
+  EXPECT_EQ(answers[0]["content"], whole["text"]);
+  EXPECT_EQ(answers[0]["n_prompt_tokens"], whole["n_prompt_tokens"]);
+  const std::string said = answers[0]["content"];
+  EXPECT_EQ(
+      answers[1]["content"],
+      generated(first + " " + said + " [EOS][BOS] a bird was old [EOS]is", "virtual")["text"]);
+  const json plain = generated(first);
+  EXPECT_EQ(whole["n_prompt_tokens"].get<int>(), plain["n_prompt_tokens"].get<int>() + 3);
 }
 
 TEST_F(Chatting, LeavesOutTheOldestTurns) {
