@@ -89,6 +89,7 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
   int64_t items = n_real, end_items = 0;
   switch (model.loss) {
     case LossKind::cross_entropy:
+    case LossKind::prompt:
       for (int64_t s = 0; s < n_real; ++s)
         batch.int_labels.push_back(
             static_cast<int32_t>(random() % static_cast<uint64_t>(n_labels)));

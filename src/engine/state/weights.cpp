@@ -87,19 +87,29 @@ std::vector<std::string> stored_names(const CheckpointReader& checkpoint, const 
   return names;
 }
 
-/** Values of one row as the weights in memory stand for them. */
-void round_row(const ParamSpec& spec, DType compute, std::span<float> row) {
+/** Values of one row as the weights in memory stand for them, but for nested scales, which all rows
+ * decide on. */
+void round_row(const StoredMatrix& part, std::span<float> row) {
+  if (has_blocks(part.storage)) return;  // the file has these values
   std::vector<std::byte> stored(row.size() * sizeof(float));
-  if (!is_quantised(spec.storage)) {
-    const DType type = spec.type(compute);
-    simd::convert(stored.data(), type, row.data(), DType::f32, std::ssize(row));
-    simd::convert(row.data(), DType::f32, stored.data(), type, std::ssize(row));
+  if (!is_quantised(part.storage)) {
+    simd::convert(stored.data(), part.type, row.data(), DType::f32, std::ssize(row));
+    simd::convert(row.data(), DType::f32, stored.data(), part.type, std::ssize(row));
     return;
   }
-  const StoredMatrix matrix = stored_matrix(spec.storage, 1, std::ssize(row), compute);
+  const StoredMatrix matrix =
+      stored_matrix(part.is_nested() ? Storage::nf4 : part.storage, 1, std::ssize(row), part.type);
   std::vector<float> scales(static_cast<size_t>(matrix.row_scales));
   quantise(matrix, row, stored.data(), scales.data());
   dequantise(matrix, stored.data(), scales.data(), 0, row);
+}
+
+/** The part that has a row of the matrix. */
+const StoredMatrix& part_of(const StoredParts& parts, int64_t row) {
+  const auto is_behind = [&](const StoredMatrix& part) { return row < part.first_row + part.rows; };
+  const auto found = std::ranges::find_if(parts, is_behind);
+  FERRY_CHECK(found != parts.end(), "row {} of a matrix with fewer", row);
+  return *found;
 }
 
 /** The norms of the rows of the matrix that an adapter's vector is for. They come from its file,
@@ -122,7 +132,7 @@ void set_row_norms(const ModelTable& model,
   const StoredTensor& stored = file.get(names.front(), matrix->hf_shape);
   const FileOrder order(model, *matrix);
   EntryWriter writer(model, entry, segments);
-  const ParamSpec& spec = model.param_of(*matrix);
+  const StoredParts parts = model.param_of(*matrix).stored(model.compute);
   std::vector<float> strip, norms;
   for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
     const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
@@ -139,7 +149,7 @@ void set_row_norms(const ModelTable& model,
     tbb::parallel_for(int64_t{0}, n_rows, [&](int64_t i) {
       const std::span its = std::span(strip).subspan(static_cast<size_t>(i * order.columns()),
                                                      static_cast<size_t>(order.columns()));
-      round_row(spec, model.compute, its);
+      round_row(part_of(parts, matrix->row_begin + row + i), its);
       norms[static_cast<size_t>(i)] =
           static_cast<float>(std::sqrt(simd::square_sum(its.data(), DType::f32, std::ssize(its))));
     });
