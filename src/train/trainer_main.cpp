@@ -705,7 +705,8 @@ int run_export(const config::CommandLine& command) {
     }
   };
   if (is_gguf)
-    export_gguf(from, to, gguf_type_asked(command.config.text("gguf_type"), dtype), directories);
+    export_gguf(from, to, gguf_type_asked(command.config.text("gguf_type"), dtype), directories,
+                check);
   else
     export_model(from, to, dtype, directories, check);
   ferry::print(command.wants_json ? said.dump() + "\n" : fmt::format("{}\n", to.string()));

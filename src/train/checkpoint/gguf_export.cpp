@@ -11,6 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/files/gguf/gguf.h"
+#include "src/files/gguf/gguf_directory.h"
 #include "src/files/write/atomic_file.h"
 #include "src/inputs/model_files.h"
 #include "src/train/checkpoint/export.h"
@@ -299,10 +300,31 @@ void check_gguf(const HfDirectory& model,
   }
 }
 
+namespace {
+
+/** The file as a model, in the cache until this goes away. */
+class AsModel {
+ public:
+  explicit AsModel(const fs::path& file) : directory_(gguf_directory(file)) {}
+  AsModel(const AsModel&) = delete;
+  AsModel& operator=(const AsModel&) = delete;
+  ~AsModel() {
+    std::error_code error;
+    fs::remove_all(directory_, error);
+  }
+  const fs::path& directory() const { return directory_; }
+
+ private:
+  fs::path directory_;
+};
+
+}  // namespace
+
 void export_gguf(const fs::path& from,
                  const fs::path& to,
                  std::optional<GgufType> type,
-                 const std::vector<fs::path>& directories) {
+                 const std::vector<fs::path>& directories,
+                 const std::function<void(const fs::path& written)>& check) {
   const HfDirectory model = open_checkpoint_directory(from);
   model.check_copyable();
   if (!to.parent_path().empty()) make_directories(to.parent_path());
@@ -317,6 +339,7 @@ void export_gguf(const fs::path& from,
     PartialFile partial(to);
     write_gguf(model, weights, *type, name, partial.path());
     check_gguf(model, weights, *type, name, partial.path());
+    if (check) check(AsModel(partial.path()).directory());
     partial.commit();
   };
   if (!has_scattered_weights(model, from)) return make(model.weights());

@@ -3,6 +3,7 @@
 // stand on it, read back and compared with the model before it has its name.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,13 +21,15 @@ namespace ferry {
  *
  * Writes the model in `from` (a directory, a run's checkpoint, or an adapter, which is merged) to
  * the new file `to`. Takes some megabytes of memory; an adapter, and a checkpoint whose states lie
- * on a drive, take the disk of the model in fp32 beside `to` meanwhile. Nothing is left at `to`
- * when anything fails. Throws Error(data) where llama.cpp would compute another model, or where the
+ * on a drive, take the disk of the model in fp32 beside `to` meanwhile. `check` gets a directory by
+ * which the file is read as a model, before the file has its name. Nothing is left at `to` when
+ * anything fails. Throws Error(data) where llama.cpp would compute another model, or where the
  * tokenizer is none of its kinds. */
 void export_gguf(const std::filesystem::path& from,
                  const std::filesystem::path& to,
                  std::optional<GgufType> type = {},
-                 const std::vector<std::filesystem::path>& directories = {});
+                 const std::vector<std::filesystem::path>& directories = {},
+                 const std::function<void(const std::filesystem::path& written)>& check = {});
 
 /** The type that the options ask for; nothing leaves it to export_gguf(). `name`: the value of
  * gguf_type. */

@@ -17,6 +17,7 @@
 #include "src/files/gguf/gguf_writer.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/inputs/model_files.h"
+#include "src/train/checkpoint/export_check.h"
 #include "tests/files/test_files.h"
 #include "tests/train/checkpoint/gguf_cases.h"
 
@@ -39,7 +40,14 @@ TEST(GgufExport, FilesOfEveryFamily) {
     write_model(dir / "model", its);
     for (const GgufType type : {GgufType::f32, GgufType::f16, GgufType::bf16, GgufType::q8_0}) {
       const fs::path file = dir / (std::string(name_of(type)) + ".gguf");
-      export_gguf(dir / "model", file, type);
+      // Read back as a model, it answers as the model does.
+      std::optional<Likeness> found;
+      export_gguf(dir / "model", file, type, {}, [&](const fs::path& written) {
+        found = compare_models(dir / "model", written, 6);
+      });
+      ASSERT_TRUE(found) << name_of(type);
+      EXPECT_EQ(found->n_tokens, 6);
+      EXPECT_LT(found->most, type == GgufType::f32 ? 1e-5 : 0.5) << name_of(type);
       const GgufFile written = GgufFile::open(file);
       EXPECT_EQ(written.find("token_embd.weight")->type, type);
       EXPECT_EQ(written.find("output_norm.weight")->type, GgufType::f32);
