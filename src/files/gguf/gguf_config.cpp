@@ -39,6 +39,10 @@ class ConfigOfGguf {
         names_(*std::ranges::find(gguf_names(), architecture_, &GgufNames::architecture)) {}
 
   Json read() {
+    const int64_t width = integer("embedding_length"), n_heads = integer("attention.head_count");
+    if (width < 1 || n_heads < 1 || n_heads > width || head_width() < 1)
+      keys_.refuse(fmt::format("says {} heads of {} in a width of {}", n_heads,
+                               n_heads < 1 ? 0 : head_width(), width));
     json_["architectures"] = {names_.hf_class};
     json_["model_type"] = names_.model_type;
     const GgufTensor* words = file_.find("token_embd.weight");
@@ -62,7 +66,9 @@ class ConfigOfGguf {
     return keys_.integer(own(key), otherwise);
   }
   double number(std::string_view key, std::optional<double> otherwise = {}) const {
-    return short_number(keys_.number(own(key), otherwise));
+    const double value = keys_.number(own(key), otherwise);
+    if (!std::isfinite(value)) keys_.refuse(fmt::format("has {} as '{}'", value, own(key)));
+    return short_number(value);
   }
   bool has_tensor(std::string_view name) const { return file_.find(name) != nullptr; }
   int64_t head_width() const {

@@ -6,10 +6,16 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <random>
 
 #include "src/config/models/models.h"
+#include "src/files/gguf/gguf_config.h"
+#include "src/files/gguf/gguf_tensors.h"
+#include "src/files/gguf/gguf_tokenizer.h"
 #include "src/files/gguf/gguf_writer.h"
+#include "src/files/plain_file.h"
 #include "src/files/tensor_codes.h"
 #include "src/inputs/model_files.h"
 #include "src/text/tokenizer.h"
@@ -195,6 +201,47 @@ TEST_F(GgufImport, WhatIsNotReadIsRefusedByName) {
               HasSubstr("a value of another kind as 'llama.block_count'"));
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_ / "cache/ferry/gguf"), {}), 0)
       << "nothing of them is left";
+}
+
+/** A byte of the header is changed: the file is refused in words, or read as another model. */
+TEST_F(GgufImport, AnyHeaderIsReadOrRefused) {
+  std::mt19937 random(17);
+  int n_refused = 0;
+  for (const size_t index : {size_t{1}, size_t{3}, size_t{7}, size_t{10}}) {
+    const fs::path from = dir_ / fmt::format("model{}", index), file = dir_ / "changed.gguf";
+    write_model(from, cases()[index]);
+    export_gguf(from, dir_ / "whole.gguf", GgufType::q8_0);
+    const std::string whole = read_text_file(dir_ / "whole.gguf");
+    fs::remove(dir_ / "whole.gguf");
+    const size_t n_header = whole.find("tokenizer.ggml.tokens");
+    ASSERT_NE(n_header, whole.npos);
+    for (int i = 0; i < 150; ++i) {
+      std::string changed = whole;
+      changed[8 + random() % (n_header - 8)] =
+          static_cast<char>(random() % 4 ? random() % 3 : random());
+      std::ofstream(file, std::ios::binary | std::ios::trunc) << changed;
+      try {
+        const GgufFile opened = GgufFile::open(file);
+        gguf_config(opened);
+        gguf_tensors(opened);
+        gguf_tokenizer_files(opened);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.fault(), Fault::data);
+        ++n_refused;
+      }
+    }
+  }
+  EXPECT_GT(n_refused, 50);
+}
+
+TEST_F(GgufImport, ANumberOfHeadsThatCannotBeIsRefused) {
+  write_model(dir_ / "model", cases()[0]);
+  export_gguf(dir_ / "model", dir_ / "x.gguf", GgufType::f32);
+  for (const int64_t n : {int64_t{0}, int64_t{1000}}) {
+    const fs::path to = dir_ / fmt::format("heads{}.gguf", n);
+    set_keys(dir_ / "x.gguf", to, {{"llama.attention.head_count", GgufValue::u32(n)}});
+    EXPECT_THAT(error_of([&] { open(to); }), HasSubstr(fmt::format("says {} heads", n)));
+  }
 }
 
 TEST_F(GgufImport, BlocksHaveTheValuesOfTheirType) {
