@@ -54,8 +54,7 @@ void norms(const DoraNorms& its, const Launch& on) {
                                .magnitude = as<E>(its.magnitude),
                                .scale = its.scale,
                                .inverse = its.inverse};
-        norm_rows<E, kPack>
-            <<<static_cast<unsigned>(T), kThreads, 0, as_stream(on.stream)>>>(of);
+        norm_rows<E, kPack><<<static_cast<unsigned>(T), kThreads, 0, as_stream(on.stream)>>>(of);
       },
       its.w);
   check_launch("norm_rows");
@@ -166,8 +165,9 @@ void product(const DoraProduct& its, const Launch& on) {
   if (its.n == 0) return;
   with_type(its.type, [&](auto element) {
     using T = typename decltype(element)::type;
-    multiply<T><<<static_cast<unsigned>(ceil_div(its.n, kThreads)), kThreads, 0,
-                  as_stream(on.stream)>>>(its.n, its.a, its.b, as<T>(its.out));
+    multiply<T>
+        <<<static_cast<unsigned>(ceil_div(its.n, kThreads)), kThreads, 0, as_stream(on.stream)>>>(
+            its.n, its.a, its.b, as<T>(its.out));
   });
   check_launch("multiply");
 }

@@ -42,7 +42,7 @@ TEST(PeftConfig, TheFirstPatternThatFitsCounts) {
 
 TEST(PeftConfig, TellsOfLengthsOfRows) {
   const test::TempDir directory;
-  EXPECT_FALSE(read(directory, {}).dora);
+  EXPECT_FALSE(read(directory, {{"r", 4}}).dora);
   const PeftConfig config = read(directory, {{"use_dora", true}});
   EXPECT_TRUE(config.dora);
   EXPECT_EQ(to_json(config)["use_dora"], true);

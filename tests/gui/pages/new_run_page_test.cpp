@@ -330,6 +330,14 @@ TEST_F(NewRun, LoraShowsItsSettingsTogether) {
   ASSERT_TRUE(config);
   EXPECT_TRUE(arguments_of(*config, config::kTrain).contains("--tuning=lora"));
   picture(page_, "new_run_lora");
+  for (const char* key : {"adapter_size", "adapter_scale", "compacter_division"})
+    EXPECT_FALSE(is_shown(key)) << key;
+  tuning.setCurrentIndex(tuning.findData("compacter"));
+  ASSERT_TRUE(has_all_fields(page_));
+  for (const char* key : {"adapter_size", "compacter_division", "modules_to_save", "quantization"})
+    EXPECT_TRUE(is_shown(key)) << key;
+  for (const char* key : {"adapter_scale", "lora_r", "use_dora"})
+    EXPECT_FALSE(is_shown(key)) << key;
   tuning.setCurrentIndex(tuning.findData("full"));
   ASSERT_TRUE(has_all_fields(page_));
   for (const char* key : of_lora)
