@@ -220,8 +220,9 @@ void check_used(const config::Config& config) {
   }
 }
 
-std::string task_type_of(HeadKind head) {
-  switch (head) {
+/** PEFT puts virtual tokens before texts where it knows the task. It has none of masked models. */
+std::string task_type_of(const ModelTable& model) {
+  switch (model.head) {
     case HeadKind::classification:
       return "SEQ_CLS";
     case HeadKind::token_classification:
@@ -230,8 +231,10 @@ std::string task_type_of(HeadKind head) {
       return "QUESTION_ANS";
     case HeadKind::causal_lm:
       return "CAUSAL_LM";
-    case HeadKind::masked_lm:
     case HeadKind::prompt:
+      if (model.hf_architecture.find("MaskedLM") == std::string::npos) return "CAUSAL_LM";
+      break;
+    case HeadKind::masked_lm:
       break;
   }
   return {};
@@ -328,7 +331,7 @@ PeftConfig peft_config_of(const config::Config& config, const ModelTable& model)
     settings.base_model = repo->id;
     if (repo->revision != "main") settings.revision = repo->revision;
   }
-  settings.task_type = task_type_of(model.head);
+  settings.task_type = task_type_of(model);
   const HfEntry* soft = find_soft_tokens(model);
   if (settings.type == PeftType::prompt_tuning && soft->hf_name == kPromptEmbeddings)
     settings.prompt = prompt_of(config, model);

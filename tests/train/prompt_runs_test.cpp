@@ -179,6 +179,7 @@ TEST_F(PromptRuns, VirtualTokensAreAnAdapter) {
   EXPECT_EQ(adapter["peft_type"], "PROMPT_TUNING");
   EXPECT_EQ(adapter["num_virtual_tokens"], 4);
   EXPECT_EQ(adapter["token_dim"], 32);
+  EXPECT_EQ(adapter["task_type"], "CAUSAL_LM");
   EXPECT_TRUE(fs::exists(root_ / "virtual/final/adapter_model.safetensors"));
   const auto losses = losses_of("virtual");
   EXPECT_LT(losses.back(), 0.98 * losses.front());
@@ -216,15 +217,21 @@ TEST_F(PromptRuns, VirtualTokensTeachAClassifierAndATemplate) {
   const auto of_run = last_evaluation("virtual_classes");
   EXPECT_NEAR(figures({"--model=virtual_classes"}).at("eval_loss").get<double>(),
               of_run.at("eval_loss").get<double>(), 1e-5);
-  for (const char* text : {R"({"soft": 3} {"placeholder": "text_a"} {"mask"})", kTemplate}) {
-    const std::string run = std::string("virtual_prompt") + (text == kTemplate ? "_before" : "");
-    const Outcome prompt =
-        ferry(prompt_run(run, "masked",
-                         {std::string("--template=") + text, "--tuning=soft_prompt",
-                          "--learning-rate=3e-2", "--max-steps=30"}));
+  for (const bool has_soft : {true, false}) {
+    const std::string run = has_soft ? "virtual_in_template" : "virtual_before",
+                      model = has_soft ? "masked" : "decoder",
+                      text = has_soft ? R"({"soft": 3} {"placeholder": "text_a"} {"mask"})"
+                                      : kTemplate;
+    const Outcome prompt = ferry(prompt_run(
+        run, model,
+        {"--template=" + text, "--tuning=soft_prompt", "--learning-rate=3e-2", "--max-steps=30"}));
     ASSERT_EQ(prompt.code(), 0) << prompt.err;
     EXPECT_NEAR(figures({"--model=" + run}).at("eval_loss").get<double>(),
                 last_evaluation(run).at("eval_loss").get<double>(), 1e-5);
+    // PEFT puts virtual tokens before texts where it knows a task.
+    const auto adapter = nlohmann::json::parse(text_of(root_ / run / "final/adapter_config.json"));
+    EXPECT_EQ(adapter["peft_type"], has_soft ? "BITFIT" : "PROMPT_TUNING");
+    EXPECT_EQ(adapter["task_type"].is_null(), has_soft);
   }
 }
 
