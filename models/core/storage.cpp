@@ -212,7 +212,7 @@ StoredParts stored_parts(const MatrixStorage& storage,
 
 namespace {
 
-/** So many of a multiple as there can be, of one at least where n is less. */
+/** The largest multiple up to n; n itself, but 1 at least, where it is less than one. */
 int64_t whole_multiples(int64_t n, int64_t multiple) {
   return n < multiple ? std::max(n, int64_t{1}) : n / multiple * multiple;
 }

@@ -190,7 +190,7 @@ TEST_F(QuantisedFiles, ValuesOfAGgufFileAreTrainedAsThoseOfADirectory) {
   expect_same_losses("some", "none");
 }
 
-/** As gpt-oss has its experts: blocks of two codes a byte, and scales beside them. */
+/** Experts of gpt-oss lie so: blocks of two codes a byte, and scales beside them. */
 TEST_F(QuantisedFiles, AdaptersLearnBesideMxfp4) {
   std::mt19937 random(9);
   std::map<std::string, std::pair<std::vector<std::byte>, std::vector<std::byte>>> codes;

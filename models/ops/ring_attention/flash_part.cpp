@@ -13,7 +13,7 @@ namespace ferry::ops {
 
 namespace {
 
-/** What both passes hand to LibTorch's kernels. */
+/** Arguments that both passes hand to LibTorch's kernels. */
 struct FlashCall {
   at::Tensor q, k, v;               ///< (n, heads, d)
   at::Tensor query_ends, key_ends;  ///< (2) int32: one sequence

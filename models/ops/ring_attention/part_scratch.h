@@ -7,7 +7,7 @@
 
 namespace ferry::ops {
 
-/** Of math_part_forward() and math_part_backward(), of so many queries and keys at most. */
+/** Scratch of math_part_forward() and math_part_backward(), of so many queries and keys at most. */
 inline ScratchNeed math_part_scratch(const AttentionHeads& heads, int64_t n_tokens) {
   const int64_t W = heads.width(), K = heads.n_kv_heads * heads.head_width, H = heads.n_heads;
   const int64_t n_scores =
@@ -20,7 +20,7 @@ inline ScratchNeed math_part_scratch(const AttentionHeads& heads, int64_t n_toke
           .backward_bytes = 4 * rows + 6 * key_rows + 2 * sums + 2 * scores + hidden};
 }
 
-/** Of flash_part_forward() and flash_part_backward(). */
+/** Scratch of flash_part_forward() and flash_part_backward(). */
 inline int64_t flash_part_scratch_bytes(DType type, const AttentionHeads& heads, int64_t n_tokens) {
   const int64_t rows = n_tokens * heads.width() * static_cast<int64_t>(size_of(type));
   return 2 * stacked_bytes(8) + stacked_bytes(heads.n_heads * n_tokens * kF32_bytes) +

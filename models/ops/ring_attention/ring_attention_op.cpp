@@ -42,7 +42,7 @@ ScratchNeed ring_scratch(const OpCase& c, Part part) {
                            (is_backward ? its.backward_bytes : its.forward_bytes)};
 }
 
-/** Ranks whose keys the tokens of a rank see, its own aside, at most. */
+/** Other ranks whose keys the tokens of a rank see, at most. */
 int64_t ranks_seen(const OpCase& c) {
   const auto& with = c.op.with<RingAttentionAttributes>();
   int64_t length = c.shape.stream(1).max_length;

@@ -16,7 +16,7 @@ struct RingAttentionAttributes {
   int random = 0;     ///< RandomKey::of takes it
 };
 
-/** Of own tokens: (T, Q) and (T, W). */
+/** (T, Q) and (T, W): a rank has T tokens. */
 template <class T>
 struct RingAttentionValues {
   T qkv, context;

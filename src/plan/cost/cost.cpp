@@ -36,7 +36,7 @@ constexpr double kOperation_launches = 7, kProduct_launches = 12;
 /** The same for a pass through attention, with its allocations and results (0.2 ms there). */
 constexpr double kAttention_launches = 52;
 /** The host's time for what ranks send each other at once. NCCL hands the calls of a communicator
- * that does not block to a thread of its own (145 to 160 us on the host of two H200). */
+ * that does not block to another thread (145 to 160 us on the host of two H200). */
 constexpr double kMessage_s = 150e-6;
 /** The time of a kernel, however little it does (H200, in a CUDA graph: the 37 kernels of a layer
  * of 256 tokens, forward and backward with products, take 0.17 ms). A graph has two launches: the
