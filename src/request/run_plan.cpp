@@ -350,7 +350,9 @@ void take_family_defaults(config::Config& config, const HfConfig& hf) {
   // What lies between the codes is no information: the values are kept in as many bits.
   if (has_adapters && (hf.quantised == "nf4" || hf.quantised == "int8"))
     take("quantization", hf.quantised);
-  if (has_adapters && config.text("quantization") == "nf4" && hf.has_nested_scales)
+  // A run that began without them goes on so.
+  if (has_adapters && config.text("quantization") == "nf4" && hf.has_nested_scales &&
+      config.text("resume_from_checkpoint").empty())
     take("double_quantization", "true");
   if (has_adapters && (!hf.storages.empty() || hf.quantised == "mxfp4"))
     take("quantization", "stored");

@@ -696,14 +696,15 @@ int run_export(const config::CommandLine& command) {
   const auto dtype = dtype_named(command.config.text("dtype"));
   const auto directories = nvme_settings(command.config).directories;
   nlohmann::ordered_json said = {{"model", to.string()}};
-  const auto check = [&](const std::filesystem::path& written) {
-    // States on a drive are no files that a model is read from.
-    if (!command.config.flag("compare_export") || runs::pin_record_of(from)) return;
-    if (const auto found = compare_models(from, written)) {
-      log_line(found->text());
-      said["compared"] = *found->json();
-    }
-  };
+  std::function<void(const std::filesystem::path& written)> check =
+      [&](const std::filesystem::path& written) {
+        if (const auto found = compare_models(from, written)) {
+          log_line(found->text());
+          said["compared"] = *found->json();
+        }
+      };
+  // States on a drive are no files that a model is read from.
+  if (!command.config.flag("compare_export") || runs::pin_record_of(from)) check = {};
   if (is_gguf)
     export_gguf(from, to, gguf_type_asked(command.config.text("gguf_type"), dtype), directories,
                 check);

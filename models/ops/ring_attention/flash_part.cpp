@@ -2,6 +2,7 @@
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/arange.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "models/ops/attention/gpu_attention.h"
@@ -32,6 +33,9 @@ struct FlashCall {
     const auto& with = c.op.with<RingAttentionAttributes>();
     if (with.scores.scale != 0) scale = with.scores.scale;
     // Flash attention counts from the key that lies as far from the last one as the query does.
+    // Where a window ends on the left, it takes the greatest number of keys for the end on the
+    // right, and that number must reach beyond the last key of every query.
+    if (with.scores.window > 0) n_keys = std::max(n_keys, n_queries);
     if (with.scores.window > 0) before = with.scores.window - its.part.gap() - n_queries;
   }
 

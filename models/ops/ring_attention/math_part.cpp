@@ -77,9 +77,11 @@ class Heads {
     if (on_cuda(x)) {
       // Each part has elements of its own, whose place says which they are.
       Dropout its = dropout;
-      its.first_element =
+      // The kernel's packs of elements begin at a multiple of 8.
+      its.first_element = round_up(
           part_.first_mask +
-          n_heads() * ((part_.queries.position + row) * part_.length + part_.keys.position * n);
+              n_heads() * ((part_.queries.position + row) * part_.length + part_.keys.position * n),
+          8);
       at::Tensor rows = x.view({n_heads() * n, part_.keys.n});
       return ops::dropout(rows, its, rows);
     }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "src/base/crc32c.h"
@@ -39,12 +40,13 @@ std::string mark_of(const fs::path& file) {
                      its.st_mtim.tv_nsec);
 }
 
-void write_files(const fs::path& file, const fs::path& to) {
+void write_files(const fs::path& file, bool takes_beside, const fs::path& to) {
   const GgufFile gguf = GgufFile::open(file);
-  write_json_file(to / "config.json", gguf_config(gguf));
+  const nlohmann::ordered_json config = gguf_config(gguf);
   const fs::path beside = file.parent_path();
-  const bool has_tokenizer = std::any_of(
-      kBeside, kBeside + kTokenizers, [&](const char* name) { return path_exists(beside / name); });
+  const bool has_tokenizer =
+      takes_beside && std::any_of(kBeside, kBeside + kTokenizers,
+                                  [&](const char* name) { return path_exists(beside / name); });
   if (has_tokenizer) {
     for (const char* name : kBeside)
       if (path_exists(beside / name)) write_text_file(to / name, read_text_file(beside / name));
@@ -61,11 +63,14 @@ void write_files(const fs::path& file, const fs::path& to) {
         Fault::machine, "gguf.model",
         fmt::format("no link to '{}' in '{}': {}", file.string(), to.string(), error.message()),
         "XDG_CACHE_HOME names a directory on a file system that has links");
+  write_json_file(to / "config.json", config);  // the last one: a directory that has it is whole
 }
 
 }  // namespace
 
-fs::path gguf_directory(const fs::path& given) {
+fs::path gguf_directory(const fs::path& given, bool takes_beside) {
+  static std::mutex one_at_a_time;  // threads of a process would take the same name meanwhile
+  const std::lock_guard lock(one_at_a_time);
   std::error_code error;
   const fs::path file = fs::canonical(given, error);
   if (error)
@@ -73,7 +78,7 @@ fs::path gguf_directory(const fs::path& given) {
                 "check the path");
   std::string marks = fmt::format("{} {}", kForm, mark_of(file));
   for (const char* name : kBeside)
-    marks += mark_of(file.parent_path() / name);
+    marks += takes_beside ? mark_of(file.parent_path() / name) : std::string("-");
   const fs::path cache = user_cache_file("gguf");
   if (cache.empty())
     throw Error(Fault::machine, "gguf.model", "there is no directory for caches",
@@ -88,11 +93,13 @@ fs::path gguf_directory(const fs::path& given) {
   fs::remove_all(made, error);
   fs::create_directories(made, error);
   try {
-    write_files(file, made);
+    write_files(file, takes_beside, made);
   } catch (...) {
     remove_what_can_be(made);
     throw;
   }
+  // A killed process may have left a part of one.
+  if (!path_exists(directory / "config.json")) fs::remove_all(directory, error);
   fs::rename(made, directory, error);
   if (error && !path_exists(directory / "config.json")) {
     remove_what_can_be(made);

@@ -8,10 +8,10 @@
 
 namespace ferry {
 
-/** The directory of that file, made where it is not there yet. A tokenizer's files beside the GGUF
- * file go before the one in it. Throws Error(data) where the file is damaged, of a family that
- * Ferry does not read from GGUF, or has no tokenizer that Ferry knows; Error(machine) where the
- * cache cannot be written. */
-std::filesystem::path gguf_directory(const std::filesystem::path& file);
+/** The directory of that file, made where it is not there yet. Where
+ * `takes_beside`, a tokenizer's files beside the GGUF file go before the one in it. Throws
+ * Error(data) where the file is damaged, of a family that Ferry does not read from GGUF, or has no
+ * tokenizer that Ferry knows; Error(machine) where the cache cannot be written. */
+std::filesystem::path gguf_directory(const std::filesystem::path& file, bool takes_beside = true);
 
 }  // namespace ferry

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
@@ -137,6 +138,29 @@ bool knows(const MachineProfile& profile, const std::string& gpu_name) {
   return false;
 }
 
+/** CUDA_VISIBLE_DEVICES does not say by numbers which GPUs programs may take. */
+bool names_gpus_by_uuid() {
+  const char* const text = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string_view list = text ? text : "";
+  return list.starts_with("GPU-") || list.starts_with("MIG-");
+}
+
+/** A machine with two GPUs of a model has its figures twice, the measured one first. */
+void repeat_by_gpu(const std::vector<const Gpu*>& gpus, MachineProfile& profile) {
+  std::map<std::string, GpuProfile> of_models;
+  for (int i = 0; i < profile.n_gpus(); ++i)
+    of_models.emplace(profile.gpu_at(i).name, profile.gpu_at(i));
+  std::vector<GpuProfile> others;
+  bool has_first = false;
+  for (const Gpu* gpu : gpus) {
+    const bool is_first = !has_first && gpu->name == profile.gpu->name;
+    has_first |= is_first;
+    if (const auto found = of_models.find(gpu->name); !is_first && found != of_models.end())
+      others.push_back(found->second);
+  }
+  profile.other_gpus = std::move(others);
+}
+
 }  // namespace
 
 void measure_other_gpus(const std::filesystem::path& trainer,
@@ -145,9 +169,11 @@ void measure_other_gpus(const std::filesystem::path& trainer,
                         const std::string& seconds,
                         const std::stop_token& stop,
                         Measured& measured) {
-  if (!measured.profile || !measured.profile->gpu) return;
-  for (const Gpu* gpu : visible_gpus(nvidia)) {
-    if (stop.stop_requested() || knows(*measured.profile, gpu->name)) continue;
+  if (!measured.profile || !measured.profile->gpu || names_gpus_by_uuid()) return;
+  MachineProfile& profile = *measured.profile;
+  const std::vector<const Gpu*> gpus = visible_gpus(nvidia);
+  for (const Gpu* gpu : gpus) {
+    if (stop.stop_requested() || knows(profile, gpu->name)) continue;
     const std::string number = std::to_string(gpu - nvidia.gpus.data());
     std::vector<std::string> words = {"card", "--json", "--gpu", number};
     if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
@@ -156,7 +182,7 @@ void measure_other_gpus(const std::filesystem::path& trainer,
     measured.seconds += its.seconds;
     const bool is_it = its.profile && its.profile->gpu && its.profile->gpu->name == gpu->name;
     if (is_it && !its.profile->gpu->gemms.empty()) {
-      measured.profile->other_gpus.push_back(*its.profile->gpu);
+      profile.other_gpus.push_back(*its.profile->gpu);
       continue;
     }
     const std::string why = !its.trouble.empty()       ? its.trouble
@@ -164,6 +190,7 @@ void measure_other_gpus(const std::filesystem::path& trainer,
                                                        : "the trainer sees another GPU";
     measured.skipped.push_back(fmt::format("GPU {} ({}): {}", number, gpu->name, why));
   }
+  if (profile.has_unlike_gpus()) repeat_by_gpu(gpus, profile);
 }
 
 void take_other_gpus(const std::optional<MachineProfile>& kept,

@@ -8,8 +8,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "src/base/error.h"
+#include "src/base/print.h"
 #include "src/files/gguf/gguf.h"
 #include "src/files/gguf/gguf_directory.h"
 #include "src/files/write/atomic_file.h"
@@ -305,7 +307,9 @@ namespace {
 /** The file as a model, in the cache until this goes away. */
 class AsModel {
  public:
-  explicit AsModel(const fs::path& file) : directory_(gguf_directory(file)) {}
+  /** Its own tokenizer counts, whatever lies beside the file. */
+  explicit AsModel(const fs::path& file)
+      : directory_(gguf_directory(file, /*takes_beside=*/false)) {}
   AsModel(const AsModel&) = delete;
   AsModel& operator=(const AsModel&) = delete;
   ~AsModel() {
@@ -317,6 +321,18 @@ class AsModel {
  private:
   fs::path directory_;
 };
+
+/** A file that cannot be read as a model here has still been compared value by value. */
+void ask(const fs::path& file, const std::function<void(const fs::path& written)>& check) {
+  std::optional<AsModel> model;
+  try {
+    model.emplace(file);
+  } catch (const Error& error) {
+    log_line(fmt::format("not compared with what it was made from: {}", error.what()));
+    return;
+  }
+  check(model->directory());
+}
 
 }  // namespace
 
@@ -339,7 +355,7 @@ void export_gguf(const fs::path& from,
     PartialFile partial(to);
     write_gguf(model, weights, *type, name, partial.path());
     check_gguf(model, weights, *type, name, partial.path());
-    if (check) check(AsModel(partial.path()).directory());
+    if (check) ask(partial.path(), check);
     partial.commit();
   };
   if (!has_scattered_weights(model, from)) return make(model.weights());
