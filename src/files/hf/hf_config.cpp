@@ -53,11 +53,11 @@ constexpr size_t kBytes_max = size_t{32} << 20;
 constexpr size_t kLabels_max = size_t{1} << 18;
 /** Configurations have about a hundred. The order of the keys is kept, so each is looked for among
  * all others. */
-constexpr size_t kKeys_max = 4096;
+constexpr size_t kConfigKeys_max = 4096;
 
 void expect_few_keys(const JsonReader& object) {
-  if (const size_t n = object.value().size(); object.is_object() && n > kKeys_max)
-    object.fail(fmt::format("has {} keys, expected at most {}", n, kKeys_max), kHint);
+  if (const size_t n = object.value().size(); object.is_object() && n > kConfigKeys_max)
+    object.fail(fmt::format("has {} keys, expected at most {}", n, kConfigKeys_max), kHint);
 }
 
 /** Refuses a configuration of absurd size before anything of it is copied. `whole` is a copy, so

@@ -16,7 +16,7 @@ namespace ferry {
 namespace {
 
 constexpr const char* kPromptTuning = "PROMPT_TUNING";
-constexpr std::array<std::string_view, 7> kTypes = {
+constexpr std::array<std::string_view, 7> kPeftTypes = {
     "LORA",     kPromptTuning, "BITFIT", "ADAPTER", "PARALLEL_ADAPTER", "LOW_RANK_ADAPTER",
     "COMPACTER"};
 constexpr const char* kMergeHint = "merge it into its model with peft, and give that";
@@ -111,13 +111,13 @@ nlohmann::ordered_json prompt_to_json(const PeftConfig& config) {
 }  // namespace
 
 std::string_view name_of(PeftType type) {
-  return kTypes[static_cast<size_t>(type)];
+  return kPeftTypes[static_cast<size_t>(type)];
 }
 
 std::optional<PeftType> peft_type_named(std::string_view name) {
-  const auto* const found = std::ranges::find(kTypes, name);
-  if (found == kTypes.end()) return std::nullopt;
-  return static_cast<PeftType>(found - kTypes.begin());
+  const auto* const found = std::ranges::find(kPeftTypes, name);
+  if (found == kPeftTypes.end()) return std::nullopt;
+  return static_cast<PeftType>(found - kPeftTypes.begin());
 }
 
 bool is_end_of_name(const std::string& end, const std::string& module) {
