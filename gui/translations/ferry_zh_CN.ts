@@ -6396,7 +6396,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <translation>步数；小于 1 时为占总步数的比例</translation>
     </message>
     <message>
-        <source>steps, share of all below 1, or time</source>
+        <source>steps, share below 1, or time</source>
         <translation>步数；小于 1 时为占总步数的比例；或时间</translation>
     </message>
     <message>

@@ -530,7 +530,7 @@ std::vector<Option> data_options() {
        .group = kOutputGroup,
        .level = Level::basic,
        .value = "auto",
-       .unit = "steps, share of all below 1, or time",
+       .unit = "steps, share below 1, or time",
        .can_be_auto = true,
        .range = {0, kMaxInteger},
        .help = "Steps or time (30min) between two checkpoints; auto is every 30 minutes, at most 2 "

@@ -30,7 +30,7 @@ std::vector<Option> generation_options() {
        .type = Type::interval,
        .group = kSampleGroup,
        .value = "0.1",
-       .unit = "steps, share of all below 1, or time",
+       .unit = "steps, share below 1, or time",
        .range = {0, kMaxInteger},
        .help =
            "Steps or time (30min) between two samples of each prompt; before the first step and "

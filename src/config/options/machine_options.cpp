@@ -419,7 +419,7 @@ std::vector<Option> machine_options() {
        .group = kReportGroup,
        .level = Level::basic,
        .value = "500",
-       .unit = "steps, share of all below 1, or time",
+       .unit = "steps, share below 1, or time",
        .range = {0, kMaxInteger},
        .help = "Steps or time (30min) between two evaluations with eval_strategy = steps. More "
                "often shows sooner "
