@@ -141,8 +141,8 @@ ValueId BlockBuilder::ring_attention(const std::string& name,
                             model_.model_.family),
                 "choose an sp_size that divides its heads, with sp_attention = heads");
   const ValueId y = value(name, program_.value(qkv).rows, heads.width());
-  op(ops::kRingAttention, ops::RingAttentionValues<ValueId>{.qkv = qkv, .context = y}).attributes =
-      ops::RingAttentionAttributes{
+  op(ops::kRingAttention, ops::AttentionValues<ValueId>{.qkv = qkv, .context = y}).attributes =
+      ops::AttentionAttributes{
           .heads = heads, .causal = causal, .scores = scores, .dropout = dropout, .random = random};
   return y;
 }

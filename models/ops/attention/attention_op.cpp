@@ -57,35 +57,37 @@ void add_attention_work(BlockWork& work, const OpCase& c, const Call& call) {
 
 }  // namespace
 
+std::string attention_text(const Op& op) {
+  const auto& with = op.with<AttentionAttributes>();
+  return fmt::format("{}{} scale {} window {} soft_cap {} dropout {} random {}{}",
+                     text_of(with.heads), with.causal ? " causal" : "", with.scores.scale,
+                     with.scores.window, with.scores.soft_cap, with.dropout, with.random,
+                     with.sums_bias ? " sums the bias" : "");
+}
+
+void plan_attention_backward(BackwardPlanner& p, const Op& op) {
+  const auto v = values_of<AttentionValues>(op);
+  AttentionGrads<int> places = {.d_context = p.take_grad(v.context),
+                                .qkv = p.data(v.qkv),
+                                .context = p.data(v.context),
+                                .d_qkv = kNone};
+  std::vector<int> states = p.states(p.op());
+  places.d_qkv = p.grad_place(v.qkv, /*adds=*/false).place;
+  p.call(p.op(), Part::backward, places, std::move(states));
+}
+
 const OpDef kAttention = {
     .name = "attention",
     .values = AttentionValues<int>::kNames,
     .n_inputs = 1,
     .params = AttentionParams<int>::kNames,
-    .attributes =
-        [](const Op& op) {
-          const auto& with = op.with<AttentionAttributes>();
-          return fmt::format("{}{} scale {} window {} soft_cap {} dropout {} random {}{}",
-                             text_of(with.heads), with.causal ? " causal" : "", with.scores.scale,
-                             with.scores.window, with.scores.soft_cap, with.dropout, with.random,
-                             with.sums_bias ? " sums the bias" : "");
-        },
+    .attributes = attention_text,
     .states = [](const OpCase& c) -> std::vector<SavedSpec> {
       if (is_capped_on_gpu(c)) return {};
       return attention_saved(c.target.attention, c.target.compute, c.shape,
                              c.op.with<AttentionAttributes>().heads.n_heads);
     },
-    .plan_backward =
-        [](BackwardPlanner& p, const Op& op) {
-          const auto v = values_of<AttentionValues>(op);
-          AttentionGrads<int> places = {.d_context = p.take_grad(v.context),
-                                        .qkv = p.data(v.qkv),
-                                        .context = p.data(v.context),
-                                        .d_qkv = kNone};
-          std::vector<int> states = p.states(p.op());
-          places.d_qkv = p.grad_place(v.qkv, /*adds=*/false).place;
-          p.call(p.op(), Part::backward, places, std::move(states));
-        },
+    .plan_backward = plan_attention_backward,
     .scratch = attention_part_scratch,
     .add_work = add_attention_work,
     .may_be_graph =

@@ -42,6 +42,10 @@ struct AttentionGrads {
                                                              "d_qkv"};
 };
 
+/** OpDef::attributes and OpDef::plan_backward of every attention over one value. */
+std::string attention_text(const Op& op);
+void plan_attention_backward(BackwardPlanner& planner, const Op& op);
+
 extern const OpDef kAttention;
 
 }  // namespace ferry::ops

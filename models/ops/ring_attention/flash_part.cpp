@@ -30,7 +30,7 @@ struct FlashCall {
         key_ends(ends(its.part.keys.n, c.scratch)),
         n_queries(its.part.queries.n),
         n_keys(its.part.keys.n) {
-    const auto& with = c.op.with<RingAttentionAttributes>();
+    const auto& with = c.op.with<AttentionAttributes>();
     if (with.scores.scale != 0) scale = with.scores.scale;
     // Flash attention counts from the key that lies as far from the last one as the query does.
     // Where a window ends on the left, it takes the greatest number of keys for the end on the
@@ -40,7 +40,7 @@ struct FlashCall {
   }
 
   static at::Tensor by_head(const at::Tensor& rows, const OpCall& c) {
-    const int64_t d = c.op.with<RingAttentionAttributes>().heads.head_width;
+    const int64_t d = c.op.with<AttentionAttributes>().heads.head_width;
     return rows.view({rows.size(0), rows.size(1) / d, d});
   }
 

@@ -21,7 +21,7 @@ int64_t rows_at_a_time(int64_t n_heads, int64_t n_queries, int64_t n_keys) {
   return std::clamp<int64_t>(kCappedScores_max / (n_heads * n_keys), 1, n_queries);
 }
 
-double scale_of(const RingAttentionAttributes& with) {
+double scale_of(const AttentionAttributes& with) {
   if (with.scores.scale != 0) return with.scores.scale;
   return 1 / std::sqrt(static_cast<double>(with.heads.head_width));
 }
@@ -31,7 +31,7 @@ class Heads {
  public:
   Heads(const OpCall& c, const PartOperands& its)
       : c_(c),
-        with_(c.op.with<RingAttentionAttributes>()),
+        with_(c.op.with<AttentionAttributes>()),
         part_(its.part),
         scale_(scale_of(with_)),
         k(of_keys(its.k)),
@@ -128,7 +128,7 @@ class Heads {
   }
 
   const OpCall& c_;
-  const RingAttentionAttributes& with_;
+  const AttentionAttributes& with_;
   const RingPart& part_;
   double scale_;
 
@@ -139,8 +139,7 @@ class Heads {
 }  // namespace
 
 PartResults math_part_forward(const OpCall& c, const Dropout& dropout, const PartOperands& its) {
-  const int64_t n = its.part.queries.n,
-                n_heads = c.op.with<RingAttentionAttributes>().heads.n_heads;
+  const int64_t n = its.part.queries.n, n_heads = c.op.with<AttentionAttributes>().heads.n_heads;
   PartResults results = {.out = c.scratch.take(its.q.sizes(), at::kFloat),
                          .lse = c.scratch.take({n_heads, n}, at::kFloat)};
   const ScratchScope scope(c.scratch);
@@ -170,8 +169,7 @@ PartGradientsOut math_part_backward(const OpCall& c,
                                     const Dropout& dropout,
                                     const PartOperands& its,
                                     const PartGradients& given) {
-  const int64_t n = its.part.queries.n,
-                n_heads = c.op.with<RingAttentionAttributes>().heads.n_heads;
+  const int64_t n = its.part.queries.n, n_heads = c.op.with<AttentionAttributes>().heads.n_heads;
   PartGradientsOut out = {.dq = c.scratch.take(its.q.sizes(), at::kFloat),
                           .dk = c.scratch.take(its.k.sizes(), at::kFloat),
                           .dv = c.scratch.take(its.v.sizes(), at::kFloat)};

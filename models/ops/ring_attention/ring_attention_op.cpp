@@ -1,11 +1,8 @@
 #include "models/ops/ring_attention/ring_attention_op.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "models/ops/ring_attention/part_scratch.h"
-#include "models/ops/rotary/rotary_op.h"
 #include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {
@@ -18,7 +15,7 @@ bool is_flash(const OpCase& c) {
 
 /** Scratch of run_ring_attention.cpp. */
 ScratchNeed ring_scratch(const OpCase& c, Part part) {
-  const AttentionHeads& heads = c.op.with<RingAttentionAttributes>().heads;
+  const AttentionHeads& heads = c.op.with<AttentionAttributes>().heads;
   const int64_t T = c.shape.tokens, W = heads.width(), K = heads.n_kv_heads * heads.head_width;
   const bool is_backward = part == Part::backward, is_wide = c.target.compute == DType::f32;
   const auto f32 = [](int64_t n) { return stacked_bytes(n * kF32_bytes); };
@@ -44,7 +41,7 @@ ScratchNeed ring_scratch(const OpCase& c, Part part) {
 
 /** Other ranks whose keys the tokens of a rank see, at most. */
 int64_t ranks_seen(const OpCase& c) {
-  const auto& with = c.op.with<RingAttentionAttributes>();
+  const auto& with = c.op.with<AttentionAttributes>();
   int64_t length = c.shape.stream(1).max_length;
   if (with.scores.window > 0) length = std::min(length, with.scores.window);
   const int64_t n = (length + c.shape.tokens - 1) / c.shape.tokens;
@@ -52,7 +49,7 @@ int64_t ranks_seen(const OpCase& c) {
 }
 
 void add_ring_work(BlockWork& work, const OpCase& c, const Call& call) {
-  const auto& with = c.op.with<RingAttentionAttributes>();
+  const auto& with = c.op.with<AttentionAttributes>();
   const bool is_backward = call.part == Part::backward;
   const int64_t n_seen = ranks_seen(c), T = c.shape.tokens;
   int64_t length = c.shape.stream(1).max_length;
@@ -66,7 +63,7 @@ void add_ring_work(BlockWork& work, const OpCase& c, const Call& call) {
   work.attention_window = with.scores.window;
   const int64_t message = c.compute_bytes(2 * T * with.heads.n_kv_heads * with.heads.head_width);
   work.exchanged_bytes += (is_backward ? 2 : 1) * n_seen * message;
-  const auto v = values_of<RingAttentionValues>(c.op);
+  const auto v = values_of<AttentionValues>(c.op);
   // Sums in fp32 are read and written for the keys of each rank.
   work.memory_bytes += (n_seen + 1) * 4 * c.traffic(is_backward ? v.qkv : v.context, 1);
   const auto n = static_cast<int>(n_seen);
@@ -78,31 +75,15 @@ void add_ring_work(BlockWork& work, const OpCase& c, const Call& call) {
 
 const OpDef kRingAttention = {
     .name = "ring_attention",
-    .values = RingAttentionValues<int>::kNames,
+    .values = AttentionValues<int>::kNames,
     .n_inputs = 1,
-    .attributes =
-        [](const Op& op) {
-          const auto& with = op.with<RingAttentionAttributes>();
-          return fmt::format("{}{} scale {} window {} dropout {} random {}", text_of(with.heads),
-                             with.causal ? " causal" : "", with.scores.scale, with.scores.window,
-                             with.dropout, with.random);
-        },
+    .attributes = attention_text,
     .states = [](const OpCase& c) -> std::vector<SavedSpec> {
-      const AttentionHeads& heads = c.op.with<RingAttentionAttributes>().heads;
+      const AttentionHeads& heads = c.op.with<AttentionAttributes>().heads;
       return {{"ring_attention.lse", {heads.n_heads, c.shape.tokens}, DType::f32},
               {"ring_attention.seeds", {c.n_sharing(), 2}, DType::i64}};
     },
-    .plan_backward =
-        [](BackwardPlanner& p, const Op& op) {
-          const auto v = values_of<RingAttentionValues>(op);
-          RingAttentionGrads<int> places = {.d_context = p.take_grad(v.context),
-                                            .qkv = p.data(v.qkv),
-                                            .context = p.data(v.context),
-                                            .d_qkv = kNone};
-          std::vector<int> states = p.states(p.op());
-          places.d_qkv = p.grad_place(v.qkv, /*adds=*/false).place;
-          p.call(p.op(), Part::backward, places, std::move(states));
-        },
+    .plan_backward = plan_attention_backward,
     .scratch = ring_scratch,
     .add_work = add_ring_work,
     // Ranks that record a graph would not meet those that do not.

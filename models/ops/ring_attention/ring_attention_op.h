@@ -8,28 +8,6 @@
 
 namespace ferry::ops {
 
-struct RingAttentionAttributes {
-  AttentionHeads heads;  ///< all of them
-  bool causal = false;
-  ScoreRule scores;   ///< without a soft cap
-  float dropout = 0;  ///< probability
-  int random = 0;     ///< RandomKey::of takes it
-};
-
-/** (T, Q) and (T, W): a rank has T tokens. */
-template <class T>
-struct RingAttentionValues {
-  T qkv, context;
-  static constexpr std::array<std::string_view, 2> kNames = {"qkv", "context"};
-};
-
-template <class T>
-struct RingAttentionGrads {
-  T d_context, qkv, context, d_qkv;
-  static constexpr std::array<std::string_view, 4> kNames = {"d_context", "qkv", "context",
-                                                             "d_qkv"};
-};
-
 /** lse (H, T) fp32; seeds (ranks, 2) int64, of flash attention's masks by the rank of the keys. */
 template <class T>
 struct RingAttentionStates {
@@ -37,6 +15,8 @@ struct RingAttentionStates {
   static constexpr std::array<std::string_view, 2> kNames = {"lse", "seeds"};
 };
 
+/** Its operands and attributes are those of attention (T tokens of a rank, all heads, no soft cap).
+ */
 extern const OpDef kRingAttention;
 
 }  // namespace ferry::ops

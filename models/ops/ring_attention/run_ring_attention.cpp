@@ -16,7 +16,7 @@ class Ring {
  public:
   explicit Ring(const OpCall& c)
       : c(c),
-        with(c.op.with<RingAttentionAttributes>()),
+        with(c.op.with<AttentionAttributes>()),
         ranks(c.sharing_ranks()),
         rank(ranks.rank()),
         n_ranks(ranks.world()),
@@ -100,7 +100,7 @@ class Ring {
       each((rank + step) % n_ranks, (rank + n_ranks - step) % n_ranks);
   }
   const OpCall& c;
-  const RingAttentionAttributes& with;
+  const AttentionAttributes& with;
   SharingRanks& ranks;
   const int rank, n_ranks;
   const int64_t W, K;  ///< columns of queries, and of keys
@@ -134,7 +134,7 @@ void merge(const OpCall& c,
 void ring_forward(const OpCall& c) {
   const Ring ring(c);
   const ScratchScope scope(c.scratch);
-  const auto o = c.operands<RingAttentionValues>();
+  const auto o = c.operands<AttentionValues>();
   const auto states = c.kept<RingAttentionStates>();
   const at::Tensor qkv = ring.widened(o.qkv);
   at::Tensor sum = o.context;
@@ -175,7 +175,7 @@ void ring_forward(const OpCall& c) {
 void ring_backward(const OpCall& c) {
   const Ring ring(c);
   const ScratchScope scope(c.scratch);
-  const auto o = c.operands<RingAttentionGrads>();
+  const auto o = c.operands<AttentionGrads>();
   const auto states = c.kept<RingAttentionStates>();
   const int64_t W = ring.W, K = ring.K;
   const at::Tensor qkv = ring.widened(o.qkv), d_context = ring.widened(o.d_context),
