@@ -3,9 +3,33 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/adapters/adapted_model.h"
 #include "models/core/compile.h"
+#include "src/base/error.h"
 
 namespace ferry {
+
+void refuse_shared_layer(const Op& linear) {
+  const auto& with = linear.with<ops::LinearAttributes>();
+  if (with.rows.n == 0 && with.columns.n == 0) return;
+  throw Error(Fault::usage, "config.tp_size",
+              "GPUs that share the layers (tp_size) train no adapters yet",
+              "leave tp_size out: GPUs share the samples, the blocks or the tokens");
+}
+
+std::vector<std::string> modules_of_maps(
+    const ModelTable& model,
+    const std::function<bool(const BlockTable& block, const Op& linear)>& is) {
+  std::vector<std::string> modules;
+  for (int b = 0; b < std::ssize(model.blocks); ++b)
+    for (const Op& op : model.blocks[b].compiled->program.ops) {
+      if (op.def != &ops::kLinear || !is(model.blocks[b], op)) continue;
+      const ParamId weight = params_of<ops::LinearParams>(op).weight;
+      for (const HfEntry& entry : model.hf_names)
+        if (entry.block == b && entry.param == weight) modules.push_back(module_of(entry));
+    }
+  return modules;
+}
 
 BlockEditor::BlockEditor(ModelTable& model, int block)
     : model_(model),

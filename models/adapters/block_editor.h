@@ -6,6 +6,7 @@
 //   for (const Op& op : std::vector<Op>(editor.program().ops)) ...  // editor.ops takes the new
 //   ones editor.finish();
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@
 #include "models/ops/linear/linear_op.h"
 
 namespace ferry {
+
+/** Throws Error(usage) where ranks share the linear map. */
+void refuse_shared_layer(const Op& linear);
+
+/** The modules of the linear maps of a model's blocks for which `is` holds, by module_of(). */
+std::vector<std::string> modules_of_maps(
+    const ModelTable& model,
+    const std::function<bool(const BlockTable& block, const Op& linear)>& is);
 
 class BlockEditor {
  public:

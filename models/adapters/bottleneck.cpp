@@ -92,10 +92,7 @@ class BottleneckWriter {
     auto values = values_of<ops::LinearValues>(op);
     auto params = params_of<ops::LinearParams>(op);
     const auto& with = op.with<ops::LinearAttributes>();
-    if (with.rows.n > 0 || with.columns.n > 0)
-      throw Error(Fault::usage, "config.tp_size",
-                  "GPUs that share the layers (tp_size) train no adapters yet",
-                  "leave tp_size out: GPUs share the samples, the blocks or the tokens");
+    refuse_shared_layer(op);
     if (ParamId* const bias = bias_behind(before, values.y)) {
       FERRY_CHECK(params.bias == kNone && with.factor == 1, "{} has two biases",
                   editor_.program().value(values.y).name);
@@ -108,7 +105,7 @@ class BottleneckWriter {
     values.y = editor_.like(name_ + ".module", y);
     editor_.ops.push_back(make_op(ops::kLinear, values, params, op.attributes));
     const ValueId sum = residual == kNone ? y : editor_.like(name_ + ".adapted", y);
-    // The module gives h times a factor, which what is added gets, too.
+    // The module gives h times a factor, and the adapter's sum gets the same factor.
     if (its_.kind == BottleneckKind::parallel)
       add(input, 1, values.y, with.factor * its_.scale, sum);
     else
@@ -238,18 +235,10 @@ class BottleneckWriter {
 }  // namespace
 
 std::vector<std::string> bottleneck_modules(const ModelTable& model) {
-  std::vector<std::string> modules;
-  for (int b = 0; b < std::ssize(model.blocks); ++b) {
-    if (model.blocks[b].kind != BlockKind::layer) continue;
-    const BlockProgram& program = model.blocks[b].compiled->program;
-    for (const Op& op : program.ops) {
-      if (op.def != &ops::kLinear || !input_of_branch(program, op)) continue;
-      const ParamId weight = params_of<ops::LinearParams>(op).weight;
-      for (const HfEntry& entry : model.hf_names)
-        if (entry.block == b && entry.param == weight) modules.push_back(module_of(entry));
-    }
-  }
-  return modules;
+  return modules_of_maps(model, [](const BlockTable& block, const Op& op) {
+    return block.kind == BlockKind::layer &&
+           input_of_branch(block.compiled->program, op).has_value();
+  });
 }
 
 std::string bottleneck_module_of(const std::string& hf_name) {

@@ -57,13 +57,9 @@ class BlockAdapter {
   }
 
   void adapt(const Op& op) {
-    const auto& with = op.with<ops::LinearAttributes>();
     std::vector<Group> groups = groups_of(params_of<ops::LinearParams>(op).weight);
     if (groups.empty()) return editor_.ops.push_back(op);
-    if (with.rows.n > 0 || with.columns.n > 0)
-      throw Error(Fault::usage, "config.tp_size",
-                  "GPUs that share the layers (tp_size) train no adapters yet",
-                  "leave tp_size out: GPUs share the samples, the blocks or the tokens");
+    refuse_shared_layer(op);
     if (lora_.dora)
       scale(op, groups);
     else
@@ -251,17 +247,7 @@ std::string adapted_module_of(const HfEntry& entry) {
 }
 
 std::vector<std::string> linear_modules(const ModelTable& model) {
-  std::vector<std::string> modules;
-  for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b) {
-    const BlockTable& block = model.blocks[b];
-    for (const Op& op : block.compiled->program.ops) {
-      if (op.def != &ops::kLinear) continue;
-      const ParamId weight = params_of<ops::LinearParams>(op).weight;
-      for (const HfEntry& entry : model.hf_names)
-        if (entry.block == b && entry.param == weight) modules.push_back(module_of(entry));
-    }
-  }
-  return modules;
+  return modules_of_maps(model, [](const BlockTable&, const Op&) { return true; });
 }
 
 void add_lora(ModelTable& model, const Lora& lora) {
