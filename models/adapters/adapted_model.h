@@ -18,7 +18,7 @@ std::string module_of(const HfEntry& entry);
 using IsWhole = std::function<bool(const HfEntry&)>;
 
 /** Freezes every parameter that is not trained whole, and gives the others PEFT's names. The run
- * then saves what is added later, and these. */
+ * then saves these tensors and those of adapters. */
 void freeze_model(ModelTable& model, const IsWhole& is_whole);
 
 }  // namespace ferry

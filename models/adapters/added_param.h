@@ -1,5 +1,5 @@
 #pragma once
-// A parameter that a block gets beside those of its family. Torch-free.
+// A parameter that a block gets beside the parameters of its family. Torch-free.
 
 #include <string>
 #include <vector>

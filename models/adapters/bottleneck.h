@@ -40,9 +40,9 @@ std::string bottleneck_module_of(const std::string& hf_name);
  * with a gain of sqrt(2). */
 std::optional<double> glorot_bound_of(const HfEntry& entry);
 
-/** Freezes the model but for what is trained whole, and gives each layer its adapters. Plans the
- * blocks anew. Throws Error(usage) where ranks share the layers, or Compacter cannot divide a width
- * or the size. */
+/** Freezes the model but for tensors that are trained whole, and gives each layer its adapters.
+ * Plans the blocks anew. Throws Error(usage) where ranks share the layers, or Compacter cannot
+ * divide a width or the size. */
 void add_bottlenecks(ModelTable& model, const Bottleneck& its);
 
 }  // namespace ferry

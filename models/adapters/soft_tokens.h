@@ -1,6 +1,6 @@
 #pragma once
 // Soft tokens: tokens beside the vocabulary, each with a trained row in place of a word's (Lester
-// et al. 2021; Qin and Eisner 2021). Their ids follow those of the vocabulary, so that texts hold
+// et al. 2021; Qin and Eisner 2021). Their ids follow the ids of the vocabulary, so that texts hold
 // them like any other token. Torch-free.
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace ferry {
 
-/** Gives a model, whose table of words is whole, so many soft tokens; `hf_name` is that of their
- * rows in files. Plans the embeddings anew. */
+/** Gives a model, whose table of words is whole, so many soft tokens, whose rows are
+ * `hf_name` in files. Plans the embeddings anew. */
 void add_soft_tokens(ModelTable& model,
                      std::span<const SoftToken> tokens,
                      const std::string& hf_name,

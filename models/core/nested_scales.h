@@ -14,7 +14,7 @@ const std::array<float, 256>& nested_map();
 
 /** Double quantisation of all scales of a part: a byte each, and `nested` (n_nested() values). */
 void nest(std::span<const float> scales, std::span<std::byte> codes, std::span<float> nested);
-/** And back: `codes` are those of the part's scales from `first` on. */
+/** And back: `codes` are the codes of the part's scales from `first` on. */
 void unnest(const std::byte* codes, const float* nested, int64_t first, std::span<float> scales);
 
 }  // namespace ferry

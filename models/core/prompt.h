@@ -1,6 +1,6 @@
 #pragma once
 // Labels that words stand for: a prompt asks a language model for a word at one place of a text,
-// and the words that may stand there are those of the labels (Schick and Schütze 2021). No torch.
+// and the words that may stand there are the labels' words (Schick and Schütze 2021). No torch.
 
 #include <cstdint>
 #include <string_view>

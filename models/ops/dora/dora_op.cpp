@@ -77,7 +77,7 @@ const OpDef kDoraScale = {
         },
 };
 
-/** The gradient of the base is that of y, unchanged. */
+/** The gradient of y is the gradient of the base, too. */
 const OpDef kDora = {
     .name = "dora",
     .values = DoraValues<int>::kNames,

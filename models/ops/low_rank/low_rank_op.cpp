@@ -4,7 +4,7 @@
 
 namespace ferry::ops {
 
-/** The gradient of the base is that of y, unchanged. */
+/** The gradient of y is the gradient of the base, too. */
 const OpDef kLowRank = {
     .name = "low_rank",
     .values = LowRankValues<int>::kNames,
